@@ -1,0 +1,65 @@
+#include "base/error.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace switchyard {
+namespace {
+
+std::string place(const std::string& where, const std::string& item) {
+  if (item.empty()) return where;
+  return where + ": " + item;
+}
+
+// Length of the valid UTF-8 sequence at text[i], or 0.
+size_t utf8_length(std::string_view text, size_t i) {
+  const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
+  const unsigned char lead = byte(i);
+  const size_t n = lead < 0x80                   ? 1
+                   : lead >= 0xC2 && lead < 0xE0 ? 2
+                   : lead >= 0xE0 && lead < 0xF0 ? 3
+                   : lead >= 0xF0 && lead < 0xF5 ? 4
+                                                 : 0;
+  if (n == 0 || i + n > text.size()) return 0;
+  for (size_t k = 1; k < n; ++k) {
+    if ((byte(i + k) & 0xC0) != 0x80) return 0;
+  }
+  if (lead == 0xE0 && byte(i + 1) < 0xA0) return 0;
+  if (lead == 0xED && byte(i + 1) > 0x9F) return 0;
+  if (lead == 0xF0 && byte(i + 1) < 0x90) return 0;
+  if (lead == 0xF4 && byte(i + 1) > 0x8F) return 0;
+  return n;
+}
+
+}  // namespace
+
+Error::Error(const std::string& where, const std::string& item, const std::string& expected,
+             const std::string& got)
+    : std::runtime_error(fmt::format("{}: expected {}, got {}", place(where, item), expected, got)) {}
+
+Error::Error(const std::string& where, const std::string& message)
+    : std::runtime_error(fmt::format("{}: {}", where, message)) {}
+
+std::string printable(std::string_view text, size_t max_bytes) {
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    if (out.size() >= max_bytes) return out + "...";
+    const size_t n = utf8_length(text, i);
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (n == 0 || byte < 0x20 || byte == 0x7F) {
+      out += byte == '\n' ? "\\n" : fmt::format("\\x{:02x}", byte);
+      i += 1;
+    } else {
+      out.append(text.substr(i, n));
+      i += n;
+    }
+  }
+  return out;
+}
+
+void check_failed(const char* file, int line, const char* condition, const std::string& detail) {
+  std::fprintf(stderr, "%s:%d: check failed: %s: %s\n", file, line, condition, detail.c_str());
+  std::abort();
+}
+
+}  // namespace switchyard
