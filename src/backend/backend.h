@@ -1,0 +1,390 @@
+// The device boundary: the only place where code meets a device. Plain structs of pointers and sizes go in;
+// nothing else crosses. Pointers are device pointers, row-major and dense unless a stride is given.
+//
+// Contract for every op
+//   * Activations are float32; weights come in the dtype of the checkpoint and are read in place.
+//   * Sums run in float32 or better, in ONE fixed order per output element, which depends neither on the
+//   number
+//     of rows in the call nor on threads: a token's result depends on its own sequence alone, bit for bit.
+//   * Zero rows are legal and do nothing. Outputs never overlap inputs unless a comment allows it.
+//   * Backward ops ADD to the gradients they are given; a null gradient is not wanted and not computed.
+//   * Work is ordered as called. Results are on the host after copy_to_host.
+// Dimension letters are those of tensor/shape.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "tensor/tensor.h"
+
+namespace switchyard {
+
+// A weight matrix [rows, cols] in row-major order. A format is a property of each matrix, never of the model.
+struct Matrix {
+  const void* data = nullptr;
+  DType dtype = DType::kF32;  // kF32, kF16 or kBF16
+  int64_t rows = 0;
+  int64_t cols = 0;
+};
+
+// ---- rows and elements ----------------------------------------------------------------------------------
+
+struct EmbeddingArgs {
+  Matrix table;        // [V, D]
+  const int32_t* ids;  // [T], each in [0, V)
+  int64_t tokens;
+  float* out;  // [T, D]
+};
+struct EmbeddingBackwardArgs {
+  const int32_t* ids;  // [T]
+  const float* d_out;  // [T, D]
+  int64_t tokens, hidden;
+  float* d_table;  // [V, D]
+};
+
+// out[t] = x[t] / sqrt(mean(x[t]^2) + eps) * weight
+struct RmsNormArgs {
+  const float* x;      // [T, D]
+  const void* weight;  // [D]
+  DType weight_dtype;
+  int64_t rows, cols;
+  float eps;
+  float* out;  // [T, D]
+};
+struct RmsNormBackwardArgs {
+  RmsNormArgs forward;  // `out` unused
+  const float* d_out;   // [T, D]
+  float* d_x;           // [T, D] or null
+  float* d_weight;      // [D] or null
+};
+
+// out = a + scale * b; out may be a.
+struct AddArgs {
+  const float* a;
+  const float* b;
+  float scale;
+  int64_t count;
+  float* out;
+};
+
+// out = silu(gate) * up, silu(z) = z * sigmoid(z)
+struct SwigluArgs {
+  const float* gate;  // [rows, F]
+  const float* up;    // [rows, F]
+  int64_t count;
+  float* out;
+};
+struct SwigluBackwardArgs {
+  SwigluArgs forward;  // `out` unused
+  const float* d_out;
+  float* d_gate;  // or null
+  float* d_up;    // or null
+};
+
+// out[t] = a[t] + sigmoid(gate[t]) * b[t]: routed experts plus the gated shared expert.
+struct GatedAddArgs {
+  const float* a;     // [T, D]
+  const float* b;     // [T, D]
+  const float* gate;  // [T] logits
+  int64_t rows, cols;
+  float* out;  // [T, D]
+};
+struct GatedAddBackwardArgs {
+  GatedAddArgs forward;  // `out` unused
+  const float* d_out;
+  float* d_a;  // each or null
+  float* d_b;
+  float* d_gate;
+};
+
+// out[i] = x[index[i]]; backward adds d_out[i] to d_x[index[i]] in ascending i.
+struct GatherRowsArgs {
+  const float* x;
+  const int32_t* index;  // [rows]
+  int64_t rows, cols;
+  float* out;  // [rows, cols]
+};
+struct GatherRowsBackwardArgs {
+  const float* d_out;  // [rows, cols]
+  const int32_t* index;
+  int64_t rows, cols;
+  float* d_x;
+};
+
+// ---- linear ---------------------------------------------------------------------------------------------
+
+// out[t, n] = sum_k x[t, k] * weight[n, k] + bias[n], plus out's old value when `accumulate`.
+struct LinearArgs {
+  const float* x;    // [T, K]
+  Matrix weight;     // [N, K]
+  const void* bias;  // [N] or null
+  DType bias_dtype;
+  int64_t rows;  // T
+  bool accumulate;
+  float* out;  // [T, N]
+};
+// d_x[t, k] += sum_n d_out[t, n] * weight[n, k]
+struct LinearBackwardInputArgs {
+  const float* d_out;  // [T, N]
+  Matrix weight;       // [N, K]
+  int64_t rows;
+  float* d_x;  // [T, K]
+};
+// d_weight[n, k] += sum_t d_out[t, n] * x[t, k];  d_bias[n] += sum_t d_out[t, n]
+struct LinearBackwardWeightArgs {
+  const float* d_out;  // [T, N]
+  const float* x;      // [T, K]
+  int64_t rows, out_features, in_features;
+  float* d_weight;  // [N, K] or null
+  float* d_bias;    // [N] or null
+};
+
+// ---- attention ------------------------------------------------------------------------------------------
+
+// Rotates each head's pairs (i, i + A/2) by position * inverse_frequency[i]; `direction` +1, or -1 for
+// backward. cos and sin are multiplied by `attention_factor`. out may be x.
+struct RopeArgs {
+  const float* x;                    // [T, heads, A]
+  const int32_t* positions;          // [T]
+  const float* inverse_frequencies;  // [A/2]
+  float attention_factor;
+  float direction;
+  int64_t rows, heads, head_dim;
+  float* out;
+};
+
+// One layer's paged cache: block b of head g holds `block_size` positions of A values each, at
+// ((b * G + g) * block_size + position % block_size) * A, for keys and for values.
+struct KvLayer {
+  void* keys = nullptr;
+  void* values = nullptr;
+  DType dtype = DType::kF32;
+  int64_t block_size = 0;
+  int64_t kv_heads = 0;  // G
+  int64_t head_dim = 0;  // A
+};
+
+// Which sequence and position each row of a step is, and where each sequence's blocks are.
+struct StepRows {
+  const int32_t* positions;    // [T]
+  const int32_t* sequences;    // [T] index into block_table
+  const int32_t* block_table;  // [sequences, max_blocks]
+  int64_t rows;                // T
+  int64_t max_blocks;
+};
+
+struct KvWriteArgs {
+  KvLayer kv;
+  StepRows step;
+  const float* keys;    // [T, G, A]
+  const float* values;  // [T, G, A]
+};
+
+// out[t, h] = softmax_s(scale * q[t, h] . key[s, g]) value[s, g] over the cached positions s of t's sequence
+// with max(0, p - window + 1) <= s <= p, p the row's own position, g = h / (H / G). window 0: no window.
+struct AttentionArgs {
+  const float* q;  // [T, H, A]
+  KvLayer kv;
+  StepRows step;
+  int64_t heads;  // H
+  float scale;
+  int64_t window;
+  float* out;          // [T, H, A]
+  float* log_sum_exp;  // [T, H] or null: kept for backward
+};
+// Gradient within a step whose sequences start at position 0 and are contiguous rows: row t at position p
+// sees rows t - p .. t, so no cache is read.
+struct AttentionBackwardArgs {
+  const float* q;            // [T, H, A]
+  const float* k;            // [T, G, A]
+  const float* v;            // [T, G, A]
+  const float* out;          // [T, H, A] of the forward pass
+  const float* log_sum_exp;  // [T, H]
+  const int32_t* positions;  // [T]
+  int64_t rows, heads, kv_heads, head_dim;
+  float scale;
+  int64_t window;
+  const float* d_out;  // [T, H, A]
+  float* d_q;          // [T, H, A] or null
+  float* d_k;          // [T, G, A] or null
+  float* d_v;          // [T, G, A] or null
+};
+
+// ---- routing and experts --------------------------------------------------------------------------------
+
+// Softmax over all experts, then the K best, then (if `normalize`) weights divided by their sum, then
+// `scaling`. Equal probabilities go to the lower expert id. A row with a NaN logit is recorded as a fault
+// (see take_routing_fault) and gets experts 0..K-1 with NaN weights.
+struct RouteArgs {
+  const float* logits;  // [T, E]
+  int64_t rows, experts, top_k;
+  bool normalize;
+  float scaling;
+  int32_t layer;         // for the fault report
+  float* probabilities;  // [T, E]
+  int32_t* expert_ids;   // [T, K], best first
+  float* weights;        // [T, K]
+};
+struct RouteBackwardArgs {
+  RouteArgs forward;             // as after the forward pass
+  const float* d_weights;        // [T, K] or null
+  const float* d_probabilities;  // [T, E] or null
+  float* d_logits;               // [T, E]
+};
+
+// Sorts the P = T*K assignments by expert, stable in token order.
+struct DispatchPlanArgs {
+  const int32_t* expert_ids;  // [T, K]
+  int64_t rows, experts, top_k;
+  int32_t* offsets;       // [E + 1]: expert e owns sorted rows offsets[e] .. offsets[e + 1]
+  int32_t* token_of_row;  // [P]: token of each sorted row
+  int32_t* row_of_slot;   // [T, K]: sorted row of assignment (t, k)
+};
+
+// The same product as LinearArgs, each expert's rows with its own weight.
+struct ExpertLinearArgs {
+  const float* x;          // [P, K'] rows sorted by expert
+  const Matrix* weights;   // [E], all of one shape [N, K']
+  const int32_t* offsets;  // [E + 1]
+  int64_t experts, rows;   // E, P
+  int64_t out_features, in_features;
+  float* out;  // [P, N]
+};
+struct ExpertLinearBackwardInputArgs {
+  const float* d_out;  // [P, N]
+  const Matrix* weights;
+  const int32_t* offsets;
+  int64_t experts, rows, out_features, in_features;
+  float* d_x;  // [P, K']
+};
+struct ExpertLinearBackwardWeightArgs {
+  const float* d_out;  // [P, N]
+  const float* x;      // [P, K']
+  const int32_t* offsets;
+  int64_t experts, rows, out_features, in_features;
+  float* const* d_weights;  // [E], each [N, K'] or null
+};
+
+// out[t] = sum_k weights[t, k] * y[row_of_slot[t, k]], k ascending; weights null means 1. The transpose of a
+// dispatch, and so its backward.
+struct CombineArgs {
+  const float* y;              // [P, D]
+  const float* weights;        // [T, K] or null
+  const int32_t* row_of_slot;  // [T, K]
+  int64_t rows, top_k, cols;   // T, K, D
+  bool accumulate;             // adds to out
+  float* out;                  // [T, D]
+};
+struct CombineBackwardArgs {
+  CombineArgs forward;  // `out` unused
+  const float* d_out;   // [T, D]
+  float* d_y;           // [P, D] or null
+  float* d_weights;     // [T, K] or null
+};
+
+// hits[e] += assignments to e; probability_sums[e] += sum_t probabilities[t, e].
+struct RoutingSumsArgs {
+  const float* probabilities;  // [T, E]
+  const int32_t* expert_ids;   // [T, K]
+  int64_t rows, experts, top_k;
+  float* hits;              // [E]
+  float* probability_sums;  // [E]
+};
+// loss[0] += scale * E * sum_e (hits[e] / rows) * (probability_sums[e] / rows)
+struct BalanceLossArgs {
+  const float* hits;
+  const float* probability_sums;
+  int64_t experts;
+  int64_t total_rows;  // rows summed over all layers in hits
+  float scale;
+  float* loss;  // [1]
+};
+// d_probabilities[t, e] += d_loss[0] * scale * E * hits[e] / total_rows^2
+struct BalanceLossBackwardArgs {
+  const float* hits;
+  int64_t rows, experts, total_rows;
+  float scale;
+  const float* d_loss;     // [1]
+  float* d_probabilities;  // [T, E]
+};
+
+// ---- loss -----------------------------------------------------------------------------------------------
+
+// loss[0] = mean over rows with target >= 0 of logsumexp(logits[t]) - logits[t, target[t]].
+struct CrossEntropyArgs {
+  const float* logits;     // [T, V]
+  const int32_t* targets;  // [T], negative: the row does not count
+  int64_t rows, vocab;
+  float* log_sum_exp;  // [T]
+  float* loss;         // [1]
+};
+struct CrossEntropyBackwardArgs {
+  CrossEntropyArgs forward;  // log_sum_exp as after the forward pass; `loss` unused
+  const float* d_loss;       // [1]
+  float* d_logits;           // [T, V]
+};
+
+// A row whose router logits were not numbers.
+struct RoutingFault {
+  int32_t layer;
+  int64_t row;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::string description() const = 0;  // "cpu (AVX-512, 2 threads)"
+  virtual Memory& memory() = 0;
+
+  virtual void copy_from_host(void* device, const void* host, int64_t bytes) = 0;
+  virtual void copy_to_host(void* host, const void* device, int64_t bytes) = 0;
+  virtual void copy(void* to, const void* from, int64_t bytes) = 0;
+  virtual void fill_zero(void* device, int64_t bytes) = 0;
+
+  // A weight made usable by this device from host memory: in place where the device can read it, else a copy.
+  virtual Tensor place_weight(const Tensor& host) = 0;
+
+  // The fault of the smallest layer, then row, since the last call, if any. Waits for the device.
+  virtual std::optional<RoutingFault> take_routing_fault() = 0;
+
+  virtual void embedding(const EmbeddingArgs&) = 0;
+  virtual void embedding_backward(const EmbeddingBackwardArgs&) = 0;
+  virtual void rms_norm(const RmsNormArgs&) = 0;
+  virtual void rms_norm_backward(const RmsNormBackwardArgs&) = 0;
+  virtual void add(const AddArgs&) = 0;
+  virtual void swiglu(const SwigluArgs&) = 0;
+  virtual void swiglu_backward(const SwigluBackwardArgs&) = 0;
+  virtual void gated_add(const GatedAddArgs&) = 0;
+  virtual void gated_add_backward(const GatedAddBackwardArgs&) = 0;
+  virtual void gather_rows(const GatherRowsArgs&) = 0;
+  virtual void gather_rows_backward(const GatherRowsBackwardArgs&) = 0;
+
+  virtual void linear(const LinearArgs&) = 0;
+  virtual void linear_backward_input(const LinearBackwardInputArgs&) = 0;
+  virtual void linear_backward_weight(const LinearBackwardWeightArgs&) = 0;
+
+  virtual void rope(const RopeArgs&) = 0;
+  virtual void kv_write(const KvWriteArgs&) = 0;
+  virtual void attention(const AttentionArgs&) = 0;
+  virtual void attention_backward(const AttentionBackwardArgs&) = 0;
+
+  virtual void route(const RouteArgs&) = 0;
+  virtual void route_backward(const RouteBackwardArgs&) = 0;
+  virtual void dispatch_plan(const DispatchPlanArgs&) = 0;
+  virtual void expert_linear(const ExpertLinearArgs&) = 0;
+  virtual void expert_linear_backward_input(const ExpertLinearBackwardInputArgs&) = 0;
+  virtual void expert_linear_backward_weight(const ExpertLinearBackwardWeightArgs&) = 0;
+  virtual void combine(const CombineArgs&) = 0;
+  virtual void combine_backward(const CombineBackwardArgs&) = 0;
+  virtual void routing_sums(const RoutingSumsArgs&) = 0;
+  virtual void balance_loss(const BalanceLossArgs&) = 0;
+  virtual void balance_loss_backward(const BalanceLossBackwardArgs&) = 0;
+
+  virtual void cross_entropy(const CrossEntropyArgs&) = 0;
+  virtual void cross_entropy_backward(const CrossEntropyBackwardArgs&) = 0;
+};
+
+}  // namespace switchyard
