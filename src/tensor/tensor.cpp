@@ -83,10 +83,13 @@ Tensor Tensor::grad() const {
   return gradient;
 }
 
-void Tensor::attach_grad(Arena& arena) const {
+Tensor Tensor::attach_grad(Arena& arena) const {
   SY_CHECK(storage_ != nullptr && storage_->grad == nullptr, "a tensor gets one gradient");
   const int64_t elements = storage_->bytes / size_bytes(dtype_);
   storage_->grad = arena.allocate(elements * size_bytes(DType::kF32));
+  Tensor all(storage_->grad, 0, DType::kF32, {elements});
+  all.retain();
+  return all;
 }
 
 void Tensor::drop_grad() const {

@@ -54,8 +54,8 @@ class Tensor {
 
   // The float32 gradient of these elements, in the same shape; absent before attach_grad.
   Tensor grad() const;
-  // Gives the whole storage a gradient with uninitialised content, from `arena`.
-  void attach_grad(Arena& arena) const;
+  // Gives the whole storage a gradient from `arena` and returns all of it, flat and uninitialised.
+  Tensor attach_grad(Arena& arena) const;
   void drop_grad() const;
 
  private:

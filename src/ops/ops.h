@@ -1,0 +1,42 @@
+// Device-neutral ops on rows: shape check, forward, and with a tape the record of the backward pass. Formulas
+// stand at each op's arguments in backend/backend.h.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "ops/context.h"
+
+namespace switchyard {
+
+// A low-rank update of a Linear: y += scale * (x a^T) b^T.
+struct Lora {
+  Tensor a;  // [R, K]
+  Tensor b;  // [N, R]
+  float scale = 1.0f;
+};
+
+// y = x weight^T + bias (+ lora). Models never mention LoRA: it lives here.
+struct Linear {
+  Tensor weight;  // [N, K]
+  Tensor bias;    // [N] or absent
+  std::optional<Lora> lora;
+};
+
+Matrix matrix_of(const Tensor& weight);  // a [rows, cols] tensor as the backend takes it
+
+Tensor embedding(Context& c, const Tensor& ids, const Tensor& table);                // [T], [V, D] -> [T, D]
+Tensor rms_norm(Context& c, const Tensor& x, const Tensor& weight, float eps);       // [T, D], [D] -> [T, D]
+Tensor linear(Context& c, const Tensor& x, const Linear& w);                         // [T, K] -> [T, N]
+Tensor add(Context& c, const Tensor& a, const Tensor& b, float scale = 1.0f);        // a + scale * b
+Tensor swiglu(Context& c, const Tensor& gate, const Tensor& up);                     // silu(gate) * up
+Tensor gated_add(Context& c, const Tensor& a, const Tensor& b, const Tensor& gate);  // a + sigmoid(gate) * b
+Tensor gather_rows(Context& c, const Tensor& x, const Tensor& index);                // x[index]
+
+// Mean over rows with target >= 0 of the negative log likelihood. [T, V], [T] -> [1]
+Tensor cross_entropy(Context& c, const Tensor& logits, const Tensor& targets);
+
+// A temporary with the given int32 values on the device.
+Tensor upload(Context& c, std::span<const int32_t> values);
+
+}  // namespace switchyard

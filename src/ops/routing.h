@@ -1,0 +1,77 @@
+// Routing tokens to experts: the choice, the sorted dispatch, the experts' products, the combination, and the
+// losses that keep experts evenly used. The meaning of every number here is fixed in docs/moe.md.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "ops/context.h"
+
+namespace switchyard {
+
+// How a family turns router logits into a choice. Fixed by the checkpoint.
+struct RoutingRule {
+  int64_t top_k;         // K
+  bool normalize;        // norm_topk_prob: weights divided by their sum
+  float scaling = 1.0f;  // routed_scaling_factor
+};
+
+// The choice for each token of a step: a value that can be watched, kept and replayed.
+struct Routing {
+  Tensor probabilities;  // [T, E]
+  Tensor expert_ids;     // [T, K] int32, best first
+  Tensor weights;        // [T, K]
+  int64_t experts() const { return probabilities.dim(1); }
+};
+
+// [T, E] -> Routing; tells the context's observer.
+Routing route(Context& c, const Tensor& logits, const RoutingRule& rule, int layer);
+
+// Where each assignment goes when rows are sorted by expert.
+struct DispatchPlan {
+  Tensor offsets;       // [E + 1] int32
+  Tensor token_of_row;  // [P] int32
+  Tensor row_of_slot;   // [T, K] int32
+  int64_t experts() const { return offsets.dim(0) - 1; }
+};
+
+DispatchPlan plan_dispatch(Context& c, const Routing& routing);
+
+// [T, D] -> [P, D]: each token's row once per chosen expert, sorted by expert.
+Tensor dispatch(Context& c, const Tensor& x, const DispatchPlan& plan);
+
+// One matrix per expert, all of one shape; formats may differ.
+class ExpertMatrices {
+ public:
+  ExpertMatrices() = default;
+  // Keeps a table of the matrices on the device, in memory of `arena`. At least one weight.
+  ExpertMatrices(Backend& backend, Arena& arena, std::vector<Tensor> weights);
+
+  int64_t count() const { return static_cast<int64_t>(weights_.size()); }
+  int64_t out_features() const { return weights_.front().dim(0); }
+  int64_t in_features() const { return weights_.front().dim(1); }
+  const std::vector<Tensor>& weights() const { return weights_; }
+  const Matrix* table() const { return static_cast<const Matrix*>(table_.data()); }
+  bool any_requires_grad() const;
+
+ private:
+  std::vector<Tensor> weights_;  // E times [N, K']
+  Tensor table_;                 // bytes of E Matrix structs
+};
+
+// [P, K'] sorted by expert -> [P, N], each row times its expert's matrix.
+Tensor expert_linear(Context& c, const Tensor& x, const ExpertMatrices& weights, const DispatchPlan& plan);
+
+// [P, D] -> [T, D]: sum over k of weights[t, k] * y[row of (t, k)].
+Tensor combine(Context& c, const Tensor& y, const Tensor& weights, const DispatchPlan& plan);
+
+enum class BalanceLoss {
+  kPooled,    // over the tokens of all layers together, as `transformers` computes it: about K when even
+  kPerLayer,  // Switch/GShard form for each layer, then the mean: a collapsed layer cannot hide
+};
+
+// E * sum_e f[e] * P[e] with f the mean number of assignments to e per token and P its mean probability.
+// At least one routing; all have the same number of experts. -> [1]
+Tensor balance_loss(Context& c, std::span<const Routing> routings, BalanceLoss kind);
+
+}  // namespace switchyard
