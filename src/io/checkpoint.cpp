@@ -1,0 +1,170 @@
+#include "io/checkpoint.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <system_error>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "io/checkpoint_index.h"
+
+namespace switchyard {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSingleFile = "model.safetensors";
+constexpr const char* kIndexFile = "model.safetensors.index.json";
+constexpr int64_t kMaxIndexBytes = 100'000'000;
+
+void check_is_folder(const std::string& folder) {
+  std::error_code error;
+  const fs::file_status status = fs::status(folder, error);
+  if (status.type() == fs::file_type::not_found) throw Error(folder, "", "a model folder", "nothing there");
+  if (error) throw Error(folder, "", "a model folder", error.message());
+  if (!fs::is_directory(status)) throw Error(folder, "", "a model folder", "a file");
+}
+
+// A dangling link counts as there: opening it then says what is wrong, instead of another file being read.
+bool has_entry(const std::string& folder, const char* name) {
+  std::error_code error;
+  return fs::symlink_status(fs::path(folder) / name, error).type() != fs::file_type::not_found;
+}
+
+// Weight files in formats that are not read, for the message about a folder without safetensors.
+std::string other_weight_files(const std::string& folder) {
+  std::set<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string extension = it->path().extension().string();
+    for (const char* other : {".bin", ".gguf", ".pt", ".pth", ".h5", ".msgpack", ".onnx"}) {
+      if (extension == other) found.insert(it->path().filename().string());
+    }
+  }
+  std::string list;
+  for (const std::string& name : found) {
+    if (!list.empty()) list += ", ";
+    list += printable(name);
+    if (list.size() > 200) return list + ", ...";
+  }
+  return list;
+}
+
+[[noreturn]] void no_weights(const std::string& folder) {
+  const std::string others = other_weight_files(folder);
+  throw Error(folder, "", fmt::format("{} or {}", kSingleFile, kIndexFile),
+              others.empty() ? "neither" : fmt::format("{} (this format is not supported yet)", others));
+}
+
+// Each shard holds exactly the tensors that the index maps to it.
+void check_shard(const SafetensorsFile& shard, const std::string& shard_name,
+                 const std::vector<std::string>& mapped, const CheckpointIndex& index) {
+  for (const TensorInfo& tensor : shard.tensors()) {
+    const auto it = index.shard_of.find(tensor.name);
+    if (it != index.shard_of.end() && it->second == shard_name) continue;
+    throw Error(shard.path(), "", fmt::format("only the tensors that {} maps to it", kIndexFile),
+                it == index.shard_of.end()
+                    ? fmt::format("tensor '{}', which is not in the index", printable(tensor.name))
+                    : fmt::format("tensor '{}', which the index maps to {}", printable(tensor.name),
+                                  printable(it->second)));
+  }
+  for (const std::string& name : mapped) {
+    if (shard.find(name) == nullptr) {
+      throw Error(shard.path(), "",
+                  fmt::format("tensor '{}', which {} maps to it", printable(name), kIndexFile),
+                  "no such tensor in the file");
+    }
+  }
+}
+
+}  // namespace
+
+Checkpoint Checkpoint::open(const std::string& folder) {
+  check_is_folder(folder);
+  Checkpoint checkpoint(folder);
+  const bool has_single = has_entry(folder, kSingleFile);
+  const bool has_index = has_entry(folder, kIndexFile);
+  if (!has_single && !has_index) no_weights(folder);
+  if (has_single && has_index) {
+    checkpoint.notes_.push_back(
+        fmt::format("{}: both {} and {} are present: {} is read, as transformers does", folder, kSingleFile,
+                    kIndexFile, kSingleFile));
+  }
+  if (has_single) {
+    checkpoint.add_file((fs::path(folder) / kSingleFile).string());
+  } else {
+    checkpoint.add_shards((fs::path(folder) / kIndexFile).string());
+  }
+  checkpoint.sort_entries();
+  return checkpoint;
+}
+
+void Checkpoint::add_file(const std::string& path) {
+  files_.push_back(SafetensorsFile::open(path));
+  for (const TensorInfo& tensor : files_.back()->tensors()) {
+    entries_.push_back({&tensor, files_.size() - 1});
+    const auto total = checked_add(total_bytes_, tensor.size_bytes);
+    if (!total) throw Error(path, "", "tensors of less than 2^63 bytes together", "more");
+    total_bytes_ = *total;
+  }
+}
+
+void Checkpoint::add_shards(const std::string& index_path) {
+  const CheckpointIndex index = parse_checkpoint_index(read_file(index_path, kMaxIndexBytes), index_path);
+  std::map<std::string, std::vector<std::string>> tensors_of;
+  for (const auto& [tensor, shard] : index.shard_of)
+    tensors_of[shard].push_back(tensor);
+  for (const auto& [shard, tensors] : tensors_of) {
+    add_file((fs::path(folder_) / shard).string());
+    check_shard(*files_.back(), shard, tensors, index);
+  }
+  if (index.total_size_bytes && *index.total_size_bytes != total_bytes_) {
+    throw Error(index_path, "metadata.total_size", fmt::format("{}, the sum of all tensors", total_bytes_),
+                fmt::format("{}", *index.total_size_bytes));
+  }
+}
+
+void Checkpoint::sort_entries() {
+  std::sort(entries_.begin(), entries_.end(),
+            [](const Entry& a, const Entry& b) { return a.info->name < b.info->name; });
+}
+
+const Checkpoint::Entry* Checkpoint::find_entry(std::string_view name) const {
+  const auto found = std::lower_bound(entries_.begin(), entries_.end(), name,
+                                      [](const Entry& e, std::string_view n) { return e.info->name < n; });
+  return found != entries_.end() && found->info->name == name ? &*found : nullptr;
+}
+
+const TensorInfo* Checkpoint::find(std::string_view name) const {
+  const Entry* entry = find_entry(name);
+  return entry != nullptr ? entry->info : nullptr;
+}
+
+Checkpoint::View Checkpoint::tensor(std::string_view name) const {
+  const Entry* entry = find_entry(name);
+  if (entry == nullptr) {
+    throw Error(folder_, "", fmt::format("a tensor '{}'", printable(name)),
+                "no such tensor in the checkpoint");
+  }
+  const auto& file = files_[entry->file];
+  return {entry->info->dtype, entry->info->shape, file->data(*entry->info), entry->info->size_bytes, file,
+          file->path()};
+}
+
+std::vector<std::string> Checkpoint::names() const {
+  std::vector<std::string> names;
+  names.reserve(entries_.size());
+  for (const Entry& entry : entries_)
+    names.push_back(entry.info->name);
+  return names;
+}
+
+void Checkpoint::verify_unchanged() const {
+  for (const auto& file : files_)
+    file->file().verify_unchanged();
+}
+
+}  // namespace switchyard

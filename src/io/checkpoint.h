@@ -1,0 +1,65 @@
+// A model folder as Hugging Face publishes it: the weights in `model.safetensors`, or in several safetensors
+// files (shards) that `model.safetensors.index.json` lists:
+//   {"metadata": {"total_size": <bytes of all tensors>}, "weight_map": {"<tensor>": "<file name>", ...}}
+// When both are there, model.safetensors is read and the index ignored, as transformers does; notes() says
+// so.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/safetensors.h"
+
+namespace switchyard {
+
+class Checkpoint {
+ public:
+  // Maps every file and reads the headers only. Throws Error when `folder` is not a folder, holds no
+  // safetensors weights (other formats found are named), or when a file, the index, or their agreement is
+  // broken: every shard exists and holds exactly the tensors that the index maps to it.
+  static Checkpoint open(const std::string& folder);
+
+  struct View {
+    DType dtype;
+    std::vector<int64_t> shape;
+    const std::byte* data;  // row-major elements, aligned to the element size
+    int64_t size_bytes;
+    std::shared_ptr<const void> keep_alive;  // data stays valid as long as any copy of this lives
+    std::string file;                        // path of the file that holds it, for errors
+  };
+
+  const std::string& folder() const { return folder_; }
+  const TensorInfo* find(std::string_view name) const;  // nullptr: no such tensor
+  View tensor(std::string_view name) const;             // throws Error: no such tensor
+  std::vector<std::string> names() const;               // sorted
+  int64_t total_bytes() const { return total_bytes_; }  // of all tensors' elements
+  const std::vector<std::shared_ptr<const SafetensorsFile>>& files() const { return files_; }
+  const std::vector<std::string>& notes() const { return notes_; }  // what a user should know, one line each
+
+  // Throws Error when one of the files was changed since it was opened (see MappedFile).
+  void verify_unchanged() const;
+
+ private:
+  struct Entry {
+    const TensorInfo* info;  // owned by files_[file]
+    size_t file;
+  };
+
+  explicit Checkpoint(std::string folder) : folder_(std::move(folder)) {}
+  void add_file(const std::string& path);
+  void add_shards(const std::string& index_path);
+  void sort_entries();
+  const Entry* find_entry(std::string_view name) const;
+
+  std::string folder_;
+  std::vector<std::shared_ptr<const SafetensorsFile>> files_;
+  std::vector<Entry> entries_;  // sorted by name
+  int64_t total_bytes_ = 0;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace switchyard
