@@ -1,0 +1,52 @@
+#include "engine/step.h"
+
+#include <algorithm>
+
+#include "ops/ops.h"
+
+namespace switchyard {
+
+void StepBuilder::add(std::span<const int32_t> tokens, int64_t first_position, const CachedSequence& sequence,
+                      Logits logits) {
+  const auto index = static_cast<int32_t>(blocks_.size());
+  blocks_.emplace_back(sequence.blocks().begin(), sequence.blocks().end());
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (logits == Logits::kAll || (logits == Logits::kLast && i + 1 == tokens.size())) {
+      logit_rows_.push_back(static_cast<int32_t>(tokens_.size()));
+    }
+    tokens_.push_back(tokens[i]);
+    positions_.push_back(static_cast<int32_t>(first_position + static_cast<int64_t>(i)));
+    sequences_.push_back(index);
+  }
+}
+
+Batch StepBuilder::upload(Context& c, const PagedKvCache& cache) const {
+  size_t max_blocks = 1;
+  for (const auto& blocks : blocks_)
+    max_blocks = std::max(max_blocks, blocks.size());
+  std::vector<int32_t> table(blocks_.size() * max_blocks, 0);
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    std::copy(blocks_[i].begin(), blocks_[i].end(), table.begin() + static_cast<int64_t>(i * max_blocks));
+  }
+  const Shape table_shape{static_cast<int64_t>(blocks_.size()), static_cast<int64_t>(max_blocks)};
+  return {.tokens = switchyard::upload(c, tokens_),
+          .positions = switchyard::upload(c, positions_),
+          .sequences = switchyard::upload(c, sequences_),
+          .block_table = switchyard::upload(c, table).reshaped(table_shape),
+          .logit_rows = switchyard::upload(c, logit_rows_),
+          .kv_layers = cache.layers()};
+}
+
+Tensor run_step(Context& c, const Model& model, const StepBuilder& step, const PagedKvCache& cache) {
+  Tensor logits = model.forward(c, step.upload(c, cache));
+  check_routing(c.backend);
+  return logits;
+}
+
+std::vector<float> to_host(Backend& backend, const Tensor& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor.elements()));
+  backend.copy_to_host(values.data(), tensor.f32(), tensor.bytes());
+  return values;
+}
+
+}  // namespace switchyard

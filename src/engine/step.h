@@ -1,0 +1,42 @@
+// Puts the tokens of one forward step together.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/kv_cache.h"
+#include "ops/batch.h"
+
+namespace switchyard {
+
+enum class Logits { kNone, kLast, kAll };  // for which of the added tokens logits are wanted
+
+class StepBuilder {
+ public:
+  // Adds tokens at positions first_position, first_position + 1, ... of a sequence whose blocks (already
+  // reserved for them) hold its earlier positions.
+  void add(std::span<const int32_t> tokens, int64_t first_position, const CachedSequence& sequence,
+           Logits logits);
+
+  int64_t tokens() const { return static_cast<int64_t>(tokens_.size()); }
+  int64_t logit_rows() const { return static_cast<int64_t>(logit_rows_.size()); }
+
+  // The batch on the device, for a cache that all added sequences belong to.
+  Batch upload(Context& c, const PagedKvCache& cache) const;
+
+ private:
+  std::vector<int32_t> tokens_;
+  std::vector<int32_t> positions_;
+  std::vector<int32_t> sequences_;
+  std::vector<int32_t> logit_rows_;
+  std::vector<std::vector<int32_t>> blocks_;  // by sequence of the step
+};
+
+// One forward pass over the step: logits [M, V] on the device. Throws Error on a routing fault.
+Tensor run_step(Context& c, const Model& model, const StepBuilder& step, const PagedKvCache& cache);
+
+// A device tensor's float32 elements on the host.
+std::vector<float> to_host(Backend& backend, const Tensor& tensor);
+
+}  // namespace switchyard

@@ -1,0 +1,55 @@
+#include "models/registry.h"
+
+#include <array>
+
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+
+namespace switchyard {
+namespace {
+
+constexpr std::array kFamilies = {
+    Family{"qwen2_moe", "Qwen2MoeForCausalLM", make_qwen2_moe},
+};
+
+}  // namespace
+
+std::span<const Family> families() {
+  return kFamilies;
+}
+
+const Family& find_family(const ConfigReader& config) {
+  const std::string model_type = config.model_type();
+  for (const Family& family : kFamilies) {
+    if (family.model_type != model_type) continue;
+    const auto architecture = config.architecture();
+    if (architecture && *architecture != family.architecture) {
+      throw Error(config.path(), "key 'architectures'",
+                  fmt::format("{} for model_type {}", family.architecture, family.model_type),
+                  printable(*architecture));
+    }
+    return family;
+  }
+  std::vector<std::string_view> known;
+  for (const Family& family : kFamilies)
+    known.push_back(family.model_type);
+  throw Error(config.path(), "key 'model_type'", fmt::format("one of: {}", fmt::join(known, ", ")),
+              printable(model_type));
+}
+
+std::unique_ptr<Model> make_model(const ConfigReader& config, WeightSource& source, Backend& backend,
+                                  const LoadOptions& options) {
+  std::unique_ptr<Model> model = find_family(config).make(config, source, backend, options);
+  source.finish();
+  return model;
+}
+
+std::unique_ptr<Model> load_model(const std::string& folder, Backend& backend, const LoadOptions& options) {
+  const Checkpoint checkpoint = Checkpoint::open(folder);
+  const ConfigReader config = ConfigReader::open(folder + "/config.json");
+  CheckpointWeights weights(checkpoint);
+  return make_model(config, weights, backend, options);
+}
+
+}  // namespace switchyard

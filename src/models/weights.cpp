@@ -1,0 +1,145 @@
+#include "models/weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+
+namespace switchyard {
+namespace {
+
+// Tensors that older checkpoints carry although they are no parameters: the rotary frequencies follow from
+// the config. transformers ignores them too.
+bool is_derived_buffer(const std::string& name) {
+  return name.ends_with(".rotary_emb.inv_freq");
+}
+
+bool is_weight_dtype(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
+std::string quoted(const std::string& tensor) {
+  return fmt::format("tensor '{}'", printable(tensor));
+}
+
+// FNV-1a, so that a tensor's random weights depend on its name and not on the order of binding.
+uint64_t hash(const std::string& text) {
+  uint64_t value = 14695981039346656037u;
+  for (const unsigned char byte : text)
+    value = (value ^ byte) * 1099511628211u;
+  return value;
+}
+
+}  // namespace
+
+std::string_view name(Component component) {
+  switch (component) {
+    case Component::kEmbedding:
+      return "embedding";
+    case Component::kAttention:
+      return "attention";
+    case Component::kRouter:
+      return "router";
+    case Component::kExperts:
+      return "experts";
+    case Component::kSharedExperts:
+      return "shared experts";
+    case Component::kDense:
+      return "dense feed-forward";
+    case Component::kNorm:
+      return "norms";
+    case Component::kOutput:
+      return "output";
+  }
+  return "";
+}
+
+Tensor CheckpointWeights::weight(const std::string& name, const Shape& shape) {
+  if (checkpoint_.find(name) == nullptr) {
+    throw Error(checkpoint_.folder(), quoted(name), fmt::format("shape {} by the config", to_string(shape)),
+                "no such tensor in the checkpoint");
+  }
+  const Checkpoint::View view = checkpoint_.tensor(name);
+  if (!std::ranges::equal(view.shape, shape.dims())) {
+    throw Error(view.file, quoted(name), fmt::format("shape {} by the config", to_string(shape)),
+                fmt::format("[{}]", fmt::join(view.shape, ", ")));
+  }
+  if (!is_weight_dtype(view.dtype)) {
+    throw Error(view.file, quoted(name), "dtype F32, F16 or BF16", std::string(switchyard::name(view.dtype)));
+  }
+  used_.push_back(name);
+  return Tensor::external(view.data, view.dtype, shape, view.keep_alive);
+}
+
+void CheckpointWeights::finish() {
+  std::sort(used_.begin(), used_.end());
+  for (const std::string& tensor : checkpoint_.names()) {
+    if (std::binary_search(used_.begin(), used_.end(), tensor) || is_derived_buffer(tensor)) continue;
+    throw Error(checkpoint_.tensor(tensor).file, quoted(tensor), "only tensors that the config implies",
+                "one that the model has no use for");
+  }
+}
+
+Tensor DeclaredWeights::weight(const std::string&, const Shape& shape) {
+  return Tensor::external(nullptr, dtype_, shape, nullptr);
+}
+
+Tensor RandomWeights::weight(const std::string& name, const Shape& shape) {
+  const auto bytes = static_cast<size_t>(shape.elements() * size_bytes(dtype_));
+  auto memory = std::make_shared_for_overwrite<std::byte[]>(bytes);
+  // A linear congruential step per element: fast enough for gigabytes, and quality is of no concern here.
+  uint64_t state = seed_ ^ hash(name);
+  const bool is_vector = shape.rank() == 1;
+  const float amplitude = is_vector ? 0.1f : std::sqrt(3.0f / static_cast<float>(shape[shape.rank() - 1]));
+  const float center = is_vector ? 1.0f : 0.0f;
+  for (int64_t i = 0; i < shape.elements(); ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const float unit = static_cast<float>(static_cast<int32_t>(state >> 32)) * 0x1p-31f;  // [-1, 1)
+    const float value = center + amplitude * unit;
+    if (dtype_ == DType::kF32) {
+      reinterpret_cast<float*>(memory.get())[i] = value;
+    } else {
+      reinterpret_cast<uint16_t*>(memory.get())[i] = f32_to_bf16(value);
+    }
+  }
+  const void* data = memory.get();
+  return Tensor::external(data, dtype_, shape, std::move(memory));
+}
+
+Binder Binder::scope(const std::string& prefix) const {
+  Binder scoped = *this;
+  scoped.prefix_ += prefix;
+  return scoped;
+}
+
+Tensor Binder::tensor(const std::string& name, const Shape& shape, Component component) {
+  const std::string full_name = prefix_ + name;
+  Tensor placed = backend_.place_weight(source_.weight(full_name, shape));
+  parameters_.push_back({full_name, component, placed});
+  return placed;
+}
+
+Linear Binder::linear(const std::string& name, int64_t out_features, int64_t in_features, bool bias,
+                      Component component) {
+  Linear linear;
+  linear.weight = tensor(name + ".weight", {out_features, in_features}, component);
+  if (bias) linear.bias = tensor(name + ".bias", {out_features}, component);
+  return linear;
+}
+
+void Binder::check_copy(const std::string& name, const Tensor& original) {
+  const std::string full_name = prefix_ + name;
+  if (!source_.has(full_name)) return;
+  const Tensor copy = source_.weight(full_name, original.shape());
+  std::vector<std::byte> bytes(static_cast<size_t>(original.bytes()));
+  backend_.copy_to_host(bytes.data(), original.data(), original.bytes());
+  if (copy.dtype() != original.dtype() || std::memcmp(copy.data(), bytes.data(), bytes.size()) != 0) {
+    throw Error("checkpoint", quoted(full_name), "a copy of the tensor that the config ties it to",
+                "other values");
+  }
+}
+
+}  // namespace switchyard

@@ -1,0 +1,103 @@
+// Binding a model to its weights. A family declares each tensor once, by name, shape and purpose; the same
+// declaration loads a checkpoint, checks one by its headers alone, counts parameters from a config without
+// any file, and fills a model with random numbers.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "io/checkpoint.h"
+#include "ops/ops.h"
+
+namespace switchyard {
+
+// What a parameter belongs to, for the arithmetic of `inspect`.
+enum class Component { kEmbedding, kAttention, kRouter, kExperts, kSharedExperts, kDense, kNorm, kOutput };
+std::string_view name(Component component);
+
+struct Parameter {
+  std::string name;  // as in the checkpoint
+  Component component;
+  Tensor tensor;
+};
+
+// Where weights come from.
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+  // A host tensor of exactly this shape, in F32, F16 or BF16. Throws Error when there is none.
+  virtual Tensor weight(const std::string& name, const Shape& shape) = 0;
+  virtual bool has(const std::string& name) const = 0;
+  // Called when every tensor has been asked for. Throws Error when something is left over.
+  virtual void finish() {}
+};
+
+// A checkpoint's tensors, read in place from the mapped files.
+class CheckpointWeights final : public WeightSource {
+ public:
+  explicit CheckpointWeights(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
+  Tensor weight(const std::string& name, const Shape& shape) override;
+  bool has(const std::string& name) const override { return checkpoint_.find(name) != nullptr; }
+  void finish() override;
+
+ private:
+  const Checkpoint& checkpoint_;
+  std::vector<std::string> used_;
+};
+
+// Shapes only: tensors without elements, for arithmetic from a config alone.
+class DeclaredWeights final : public WeightSource {
+ public:
+  explicit DeclaredWeights(DType dtype) : dtype_(dtype) {}
+  Tensor weight(const std::string& name, const Shape& shape) override;
+  bool has(const std::string&) const override { return false; }
+
+ private:
+  DType dtype_;
+};
+
+// Random weights in host memory: matrices uniform with variance 1 / columns, so that activations keep their
+// size; vectors around one. Equal for equal seed, name and shape.
+class RandomWeights final : public WeightSource {
+ public:
+  RandomWeights(DType dtype, uint64_t seed) : dtype_(dtype), seed_(seed) {}  // dtype kF32 or kBF16
+  Tensor weight(const std::string& name, const Shape& shape) override;
+  bool has(const std::string&) const override { return false; }
+
+ private:
+  DType dtype_;
+  uint64_t seed_;
+};
+
+// Hands out a family's tensors under a name prefix and keeps the list of them.
+class Binder {
+ public:
+  Binder(WeightSource& source, Backend& backend, Arena& arena, std::vector<Parameter>& parameters)
+      : source_(source), backend_(backend), arena_(arena), parameters_(parameters) {}
+
+  // The same binder under `prefix` added to every name: scope("model.layers.0.").
+  Binder scope(const std::string& prefix) const;
+
+  Tensor tensor(const std::string& name, const Shape& shape, Component component);
+  // <name>.weight [out, in] and, with `bias`, <name>.bias [out].
+  Linear linear(const std::string& name, int64_t out_features, int64_t in_features, bool bias,
+                Component component);
+
+  // For a tensor that is `original` under a second name: where the source has it, it must hold the same
+  // bytes. Throws Error when it does not.
+  void check_copy(const std::string& name, const Tensor& original);
+
+  Backend& backend() const { return backend_; }
+  Arena& arena() const { return arena_; }  // lives as long as the model
+
+ private:
+  WeightSource& source_;
+  Backend& backend_;
+  Arena& arena_;
+  std::vector<Parameter>& parameters_;
+  std::string prefix_;
+};
+
+}  // namespace switchyard

@@ -1,0 +1,208 @@
+// Every family against transformers (float32 arithmetic), on every backend: hidden states, routing, logits,
+// losses, gradients, greedy continuations, and the equality of all ways to cut a batch.
+#include "support/golden.h"
+
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "ops/ops.h"
+#include "ops/tape.h"
+#include "support/model_runner.h"
+
+namespace switchyard {
+namespace {
+
+constexpr double kLogitTolerance = 1e-4;     // absolute
+constexpr double kWeightTolerance = 1e-5;    // absolute, of routing weights
+constexpr double kLossTolerance = 1e-5;      // relative
+constexpr double kGradientTolerance = 1e-3;  // norm of the difference over the norm
+
+double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double largest = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const double difference = std::fabs(static_cast<double>(a[i]) - b[i]);
+    if (!(difference <= largest)) largest = difference;  // a NaN stays
+  }
+  return largest;
+}
+
+double relative_norm(const std::vector<float>& got, const std::vector<float>& want) {
+  EXPECT_EQ(got.size(), want.size());
+  double difference = 0;
+  double norm = 0;
+  for (size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
+    difference += std::pow(static_cast<double>(got[i]) - want[i], 2);
+    norm += std::pow(static_cast<double>(want[i]), 2);
+  }
+  return std::sqrt(difference) / std::max(std::sqrt(norm), 1e-12);
+}
+
+// input_ids [2, T] as two sequences.
+std::vector<std::vector<int32_t>> sequences_of(const ReferenceTensor& input_ids) {
+  const std::vector<int32_t> ids = input_ids.ids();
+  const auto length = static_cast<size_t>(input_ids.shape[1]);
+  std::vector<std::vector<int32_t>> sequences;
+  for (size_t i = 0; i < ids.size(); i += length) {
+    sequences.emplace_back(ids.begin() + static_cast<int64_t>(i),
+                           ids.begin() + static_cast<int64_t>(i + length));
+  }
+  return sequences;
+}
+
+class Golden : public testing::TestWithParam<std::tuple<std::string, size_t>> {
+ protected:
+  Golden()
+      : folder_(golden_root() + std::get<0>(GetParam()) + "/"),
+        backend_(backends_under_test()[std::get<1>(GetParam())].make()),
+        model_(load_model(folder_, *backend_)),
+        reference_(read_reference(folder_ + "reference.safetensors")),
+        meta_(parse_json(read_file(folder_ + "reference.json", 1 << 20), "reference.json")),
+        sequences_(sequences_of(reference_.at("input_ids"))) {}
+
+  std::string folder_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Model> model_;
+  std::map<std::string, ReferenceTensor> reference_;
+  Json meta_;
+  std::vector<std::vector<int32_t>> sequences_;
+};
+
+std::vector<size_t> backend_indexes() {
+  std::vector<size_t> indexes;
+  for (size_t i = 0; i < backends_under_test().size(); ++i)
+    indexes.push_back(i);
+  return indexes;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Golden, testing::Combine(testing::ValuesIn(golden_cases()), testing::ValuesIn(backend_indexes())),
+    [](const auto& instance) {
+      return std::get<0>(instance.param) + "_" + backends_under_test()[std::get<1>(instance.param)].name;
+    });
+
+TEST(GoldenData, EveryFamilyHasSome) {
+  std::set<std::string> covered;
+  for (const std::string& name : golden_cases()) {
+    covered.insert(ConfigReader::open(golden_root() + name + "/config.json").model_type());
+  }
+  for (const Family& family : families()) {
+    EXPECT_TRUE(covered.contains(std::string(family.model_type)))
+        << "no golden data for " << family.model_type;
+  }
+}
+
+TEST_P(Golden, HiddenStatesRoutingAndLogits) {
+  Seen seen(*backend_);
+  const std::vector<float> logits = all_logits(*backend_, *model_, sequences_, 1 << 30, 16, &seen);
+  EXPECT_LE(largest_difference(logits, reference_.at("logits").values), kLogitTolerance);
+  const int64_t L = model_->shape().layer_count();
+  for (int64_t i = 0; i <= L; ++i) {
+    EXPECT_LE(largest_difference(seen.hidden_states[static_cast<int>(i)],
+                                 reference_.at(fmt::format("hidden_states.{}", i)).values),
+              kLogitTolerance)
+        << "hidden state " << i;
+  }
+  for (int64_t i = 0; i < L; ++i) {
+    const int layer = static_cast<int>(i);
+    const std::string gate = fmt::format("router.model.layers.{}.mlp.gate.", i);
+    ASSERT_EQ(reference_.contains(gate + "logits"),
+              model_->shape().layers[static_cast<size_t>(i)].experts > 0);
+    if (!reference_.contains(gate + "logits")) continue;
+    EXPECT_LE(largest_difference(seen.router_logits[layer], reference_.at(gate + "logits").values),
+              kLogitTolerance);
+    EXPECT_LE(largest_difference(seen.expert_weights[layer], reference_.at(gate + "out0").values),
+              kWeightTolerance);
+    EXPECT_EQ(seen.expert_ids[layer], reference_.at(gate + "out1").ids()) << "layer " << i;
+  }
+}
+
+TEST_P(Golden, GreedyContinuationIsIdentical) {
+  const std::vector<int32_t> prompt = reference_.at("greedy_prompt").ids();
+  const std::vector<int32_t> want = reference_.at("greedy_output").ids();
+  EXPECT_EQ(greedy(*backend_, *model_, prompt, static_cast<int64_t>(want.size() - prompt.size())), want);
+}
+
+// A token's result depends on its own sequence alone: bit for bit, however the work is cut.
+TEST_P(Golden, EveryWayToCutTheWorkGivesTheSameBits) {
+  const std::vector<float> together = all_logits(*backend_, *model_, sequences_);
+  EXPECT_EQ(all_logits(*backend_, *model_, sequences_, 1), together) << "token by token, batched";
+  EXPECT_EQ(all_logits(*backend_, *model_, sequences_, 5), together) << "in chunks of 5";
+  EXPECT_EQ(all_logits(*backend_, *model_, sequences_, 7, 1), together) << "in blocks of 1";
+  std::vector<float> one_by_one;
+  for (const auto& sequence : sequences_) {
+    const std::vector<float> alone = all_logits(*backend_, *model_, {sequence}, 1 << 30, 3);
+    one_by_one.insert(one_by_one.end(), alone.begin(), alone.end());
+  }
+  EXPECT_EQ(one_by_one, together) << "each sequence alone";
+}
+
+// Gradients of cross-entropy + coefficient * pooled balance loss, as transformers trains.
+TEST_P(Golden, LossesAndGradients) {
+  for (const Parameter& parameter : model_->parameters())
+    parameter.tensor.set_requires_grad(true);
+  Arena arena(backend_->memory());
+  {
+    Tape tape;
+    RoutingCollector collector;
+    Context c{.backend = *backend_, .arena = arena, .tape = &tape, .observer = &collector};
+    PagedKvCache cache(*backend_, model_->shape(), 1024);
+    std::vector<CachedSequence> cached;
+    StepBuilder step;
+    std::vector<int32_t> targets;
+    for (const auto& sequence : sequences_) {
+      ASSERT_TRUE(cached.emplace_back(cache).reserve(static_cast<int64_t>(sequence.size())));
+      step.add(sequence, 0, cached.back(), Logits::kAll);
+      targets.insert(targets.end(), sequence.begin() + 1, sequence.end());
+      targets.push_back(-1);  // nothing follows the last token
+    }
+    const Tensor cross_entropy_loss = cross_entropy(c, run_step(c, *model_, step, cache), upload(c, targets));
+    const Tensor balance = balance_loss(c, collector.routings, BalanceLoss::kPooled);
+    const double coefficient = model_->shape().router_aux_loss_coef;
+    const Tensor total = add(c, cross_entropy_loss, balance, static_cast<float>(coefficient));
+    const auto expect_close = [&](const Tensor& got, const char* key) {
+      const double want = meta_.at(key);
+      EXPECT_NEAR(to_host(*backend_, got)[0] / want, 1.0, kLossTolerance) << key;
+    };
+    expect_close(cross_entropy_loss, "cross_entropy");
+    expect_close(balance, "aux_loss");
+    expect_close(total, "loss_total");
+    tape.backward(c, total);
+  }
+
+  std::map<std::string, std::vector<float>> gradients;  // under transformers' names: expert matrices fused
+  for (const Parameter& parameter : model_->parameters()) {
+    ASSERT_TRUE(parameter.tensor.grad() || parameter.component == Component::kExperts) << parameter.name;
+    std::vector<float> values(static_cast<size_t>(parameter.tensor.elements()), 0.0f);
+    if (parameter.tensor.grad()) values = to_host(*backend_, parameter.tensor.grad());
+    gradients[parameter.name] = values;
+    parameter.tensor.drop_grad();
+  }
+  for (const auto& [name, want] : read_reference(folder_ + "reference_grads.safetensors")) {
+    std::vector<float> got;
+    if (const auto at = name.find(".experts."); at != std::string::npos) {
+      const std::string prefix = name.substr(0, at) + ".experts.";
+      for (int64_t e = 0; e < model_->shape().experts; ++e) {
+        const auto append = [&](const char* leaf) {
+          const auto& values = gradients.at(fmt::format("{}{}.{}.weight", prefix, e, leaf));
+          got.insert(got.end(), values.begin(), values.end());
+        };
+        if (name.ends_with("gate_up_proj")) {
+          append("gate_proj");
+          append("up_proj");
+        } else {
+          append("down_proj");
+        }
+      }
+    } else {
+      got = gradients.at(name);
+    }
+    EXPECT_LE(relative_norm(got, want.values), kGradientTolerance) << name;
+  }
+}
+
+}  // namespace
+}  // namespace switchyard
