@@ -103,7 +103,7 @@ void MappedFile::verify_unchanged() const {
                 fmt::format("{} bytes: it was changed while in use", info.st_size));
   }
   if (info.st_mtim.tv_sec != modified_.tv_sec || info.st_mtim.tv_nsec != modified_.tv_nsec) {
-    throw Error(path_, "", "the content it had when it was opened", "a later modification time");
+    throw Error(path_, "", "the content it had when it was opened", "another modification time");
   }
 }
 

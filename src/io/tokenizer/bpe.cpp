@@ -1,0 +1,194 @@
+#include "io/tokenizer/bpe.h"
+
+#include <algorithm>
+
+#include "io/tokenizer/byte_level.h"
+#include "io/tokenizer/unicode.h"
+
+namespace switchyard {
+namespace {
+
+constexpr char32_t kShortChars = 0x800;  // those of one or two bytes: ASCII and the byte alphabet among them
+constexpr int32_t kMissing = -1;
+
+JsonObject checked_model(const Json& model, const Place& place) {
+  const JsonObject object(model, place);
+  if (object.string("type") != "BPE") object.place("type").refuse("BPE", printable(object.string("type")));
+  object.allow_only({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
+                     "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"});
+  if (const Json* dropout = object.find("dropout"); dropout != nullptr && *dropout != 0) {
+    object.place("dropout").refuse("null or 0", describe(*dropout));
+  }
+  for (const std::string_view key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+    if (object.find(key) != nullptr && !object.string(key).empty()) {
+      object.place(key).refuse("null or an empty string", describe(object.at(key)));
+    }
+  }
+  return object;
+}
+
+// A merge is ["a", "b"] or, in older files, "a b".
+std::pair<std::string_view, std::string_view> split_merge(const Json& merge, const Place& place,
+                                                          size_t index) {
+  if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
+    return {merge[0].get_ref<const std::string&>(), merge[1].get_ref<const std::string&>()};
+  }
+  if (merge.is_string()) {
+    const std::string_view text = merge.get_ref<const std::string&>();
+    const size_t space = text.find(' ');
+    if (space != std::string_view::npos && text.find(' ', space + 1) == std::string_view::npos) {
+      return {text.substr(0, space), text.substr(space + 1)};
+    }
+  }
+  place.index(index).refuse("two tokens, as an array or with a space between", describe(merge));
+}
+
+bool merges_later(const Bpe::Scratch::Candidate& a, const Bpe::Scratch::Candidate& b) {
+  return a.rank != b.rank ? a.rank > b.rank : a.at > b.at;
+}
+
+}  // namespace
+
+Bpe::Bpe(const Json& model, const Place& place, bool words_are_byte_level)
+    : vocabulary_(checked_model(model, place).at("vocab"), place.key("vocab")), place_(place) {
+  const JsonObject object(model, place);
+  fuse_unk_ = object.boolean_or("fuse_unk", false);
+  byte_fallback_ = object.boolean_or("byte_fallback", false);
+  ignore_merges_ = object.boolean_or("ignore_merges", false);
+  if (object.find("unk_token") != nullptr) {
+    unk_id_ = vocabulary_.find(object.string("unk_token"));
+    if (!unk_id_)
+      object.place("unk_token").refuse("a token of the vocabulary", describe(object.at("unk_token")));
+  }
+  parse_merges(object.array("merges"), object.place("merges"));
+  find_bytes(object.place("vocab"), words_are_byte_level);
+}
+
+void Bpe::parse_merges(const Json& merges, const Place& place) {
+  merges_.reserve(merges.size());
+  int32_t rank = 0;
+  for (size_t i = 0; i < merges.size(); ++i) {
+    // The header of a merges.txt, which some files kept.
+    if (merges[i].is_string() && merges[i].get_ref<const std::string&>().rfind("#version", 0) == 0) continue;
+    add_merge(split_merge(merges[i], place, i), rank++, place, i);
+  }
+}
+
+void Bpe::add_merge(std::pair<std::string_view, std::string_view> merge, int32_t rank, const Place& place,
+                    size_t index) {
+  const auto id = [&](std::string_view token) {
+    const auto found = vocabulary_.find(token);
+    if (!found) {
+      place.index(index).refuse("tokens of the vocabulary", fmt::format("'{}'", printable(token)));
+    }
+    return *found;
+  };
+  const int32_t left = id(merge.first);
+  const int32_t right = id(merge.second);
+  merges_.set(left, right, {rank, id(std::string(merge.first).append(merge.second))});
+}
+
+void Bpe::find_bytes(const Place& place, bool words_are_byte_level) {
+  short_ids_.assign(kShortChars, kMissing);
+  for (char32_t c = 0; c < kShortChars; ++c) {
+    std::string text;
+    append_char(c, text);
+    short_ids_[c] = vocabulary_.find(text).value_or(kMissing);
+  }
+  const bool needs_alphabet = words_are_byte_level && !unk_id_ && !byte_fallback_;
+  if (byte_fallback_) byte_ids_.assign(256, kMissing);
+  for (int byte = 0; byte < 256; ++byte) {
+    if (!occurs_in_utf8(static_cast<uint8_t>(byte))) continue;
+    const char32_t c = byte_to_char(static_cast<uint8_t>(byte));
+    if (needs_alphabet && short_ids_[c] == kMissing) {
+      place.refuse("a token for every byte", fmt::format("none for byte 0x{:02X}", byte));
+    }
+    if (!byte_fallback_) continue;
+    const std::string token = fmt::format("<0x{:02X}>", byte);
+    const auto id = vocabulary_.find(token);
+    if (!id) place.refuse("a token for every byte, as byte_fallback needs", fmt::format("no '{}'", token));
+    byte_ids_[static_cast<size_t>(byte)] = *id;
+  }
+}
+
+std::optional<int32_t> Bpe::id_of_char(std::string_view word, size_t begin, size_t end) const {
+  if (end - begin > 2) return vocabulary_.find(word.substr(begin, end - begin));
+  const int32_t id = short_ids_[next_char(word, begin)];
+  return id == kMissing ? std::nullopt : std::optional(id);
+}
+
+void Bpe::append_symbols(std::string_view word, Scratch& scratch) const {
+  const auto append = [&](int32_t id) { scratch.symbols.push_back({id, -1, -1, false}); };
+  bool last_is_unk = false;
+  for (size_t begin = 0, end = 0; begin < word.size(); begin = end) {
+    next_char(word, end);
+    const auto id = id_of_char(word, begin, end);
+    if (id) {
+      append(*id);
+    } else if (byte_fallback_) {
+      for (size_t i = begin; i < end; ++i)
+        append(byte_ids_[static_cast<uint8_t>(word[i])]);
+    } else if (!unk_id_) {
+      place_.refuse("a token for every character of the text, or an unk_token",
+                    fmt::format("none for '{}'", printable(word.substr(begin, end - begin))));
+    } else if (!(fuse_unk_ && last_is_unk)) {
+      append(*unk_id_);
+    }
+    last_is_unk = !id && !byte_fallback_;
+  }
+}
+
+void Bpe::merge(Scratch& scratch) const {
+  auto& symbols = scratch.symbols;
+  auto& queue = scratch.queue;
+  const auto consider = [&](int32_t left, int32_t right) {
+    if (left < 0 || right < 0) return;
+    const Merge* found =
+        merges_.find(symbols[static_cast<size_t>(left)].id, symbols[static_cast<size_t>(right)].id);
+    if (found == nullptr) return;
+    queue.push_back({found->rank, left, found->merged_id});
+    std::push_heap(queue.begin(), queue.end(), merges_later);
+  };
+  const auto count = static_cast<int32_t>(symbols.size());
+  for (int32_t i = 0; i < count; ++i) {
+    symbols[static_cast<size_t>(i)].previous = i - 1;
+    symbols[static_cast<size_t>(i)].next = i + 1 < count ? i + 1 : -1;
+    consider(i - 1, i);
+  }
+  while (!queue.empty()) {
+    std::pop_heap(queue.begin(), queue.end(), merges_later);
+    const Scratch::Candidate top = queue.back();
+    queue.pop_back();
+    auto& left = symbols[static_cast<size_t>(top.at)];
+    if (left.merged_away || left.next < 0) continue;
+    auto& right = symbols[static_cast<size_t>(left.next)];
+    // The pair may have changed since it was queued. Like the library this compares what the merge gives,
+    // not its rank.
+    const Merge* current = merges_.find(left.id, right.id);
+    if (current == nullptr || current->merged_id != top.merged_id) continue;
+    left.id = top.merged_id;
+    left.next = right.next;
+    right.merged_away = true;
+    if (right.next >= 0) symbols[static_cast<size_t>(right.next)].previous = top.at;
+    consider(left.previous, top.at);
+    consider(top.at, left.next);
+  }
+}
+
+void Bpe::encode(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids) const {
+  if (ignore_merges_) {
+    if (const auto id = vocabulary_.find(word)) {
+      ids.push_back(*id);
+      return;
+    }
+  }
+  scratch.symbols.clear();
+  scratch.queue.clear();
+  append_symbols(word, scratch);
+  merge(scratch);
+  for (const auto& symbol : scratch.symbols) {
+    if (!symbol.merged_away) ids.push_back(symbol.id);
+  }
+}
+
+}  // namespace switchyard

@@ -1,0 +1,195 @@
+#include "io/checkpoint.h"
+
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "io/checkpoint_index.h"
+#include "support/expect_error.h"
+#include "support/safetensors_bytes.h"
+#include "support/temp_folder.h"
+
+namespace switchyard {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+// A file of one-byte tensors with these names.
+std::string shard(const std::vector<std::string>& names) {
+  std::string header;
+  for (size_t i = 0; i < names.size(); ++i) {
+    header += fmt::format(R"({}"{}": {{"dtype": "U8", "shape": [1], "data_offsets": [{}, {}]}})",
+                          i == 0 ? "" : ", ", names[i], i, i + 1);
+  }
+  return safetensors_bytes("{" + header + "}", std::string("0123456789").substr(0, names.size()));
+}
+
+// Two shards, 1 with a and b, 2 with c; the index is given.
+struct Sharded : TempFolder {
+  explicit Sharded(std::string_view index) {
+    write("1.safetensors", shard({"a", "b"}));
+    write("2.safetensors", shard({"c"}));
+    write(kIndex, index);
+  }
+};
+
+constexpr const char* kGoodIndex =
+    R"({"metadata": {"total_size": 3},
+        "weight_map": {"a": "1.safetensors", "b": "1.safetensors", "c": "2.safetensors"}})";
+
+void expect_open_error(const TempFolder& folder, const std::string& part) {
+  expect_error([&] { Checkpoint::open(folder.path()); }, part);
+}
+
+TEST(Checkpoint, OpensShards) {
+  const Sharded folder(kGoodIndex);
+  const Checkpoint checkpoint = Checkpoint::open(folder.path());
+  EXPECT_THAT(checkpoint.names(), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(checkpoint.total_bytes(), 3);
+  EXPECT_EQ(checkpoint.files().size(), 2u);
+  EXPECT_TRUE(checkpoint.notes().empty());
+  EXPECT_EQ(*checkpoint.tensor("b").data, std::byte{'1'});
+  EXPECT_EQ(checkpoint.tensor("c").file, folder.path("2.safetensors"));
+  EXPECT_EQ(checkpoint.find("d"), nullptr);
+  expect_error([&] { checkpoint.tensor("d"); },
+               folder.path() + ": expected a tensor 'd', got no such tensor in the checkpoint");
+}
+
+TEST(Checkpoint, ViewsOutliveTheCheckpoint) {
+  const Sharded folder(kGoodIndex);
+  auto checkpoint = std::make_unique<Checkpoint>(Checkpoint::open(folder.path()));
+  const Checkpoint::View view = checkpoint->tensor("c");
+  checkpoint.reset();
+  EXPECT_EQ(*view.data, std::byte{'0'});
+  EXPECT_EQ(view.size_bytes, 1);
+}
+
+TEST(Checkpoint, ReadsModelSafetensorsBeforeTheIndexAndSaysSo) {
+  const Sharded folder(kGoodIndex);
+  folder.write("model.safetensors", shard({"x"}));
+  const Checkpoint checkpoint = Checkpoint::open(folder.path());
+  EXPECT_THAT(checkpoint.names(), ElementsAre("x"));
+  EXPECT_THAT(checkpoint.notes(), ElementsAre(testing::HasSubstr("both model.safetensors and model.safe")));
+}
+
+TEST(Checkpoint, SaysWhatItLookedFor) {
+  const TempFolder folder;
+  expect_error([&] { Checkpoint::open(folder.path("none")); },
+               folder.path("none") + ": expected a model folder, got nothing there");
+  expect_error([&] { Checkpoint::open(folder.write("file", "x")); }, "expected a model folder, got a file");
+  expect_open_error(folder, "expected model.safetensors or model.safetensors.index.json, got neither");
+  folder.write("pytorch_model.bin", "x");
+  folder.write("model.gguf", "x");
+  expect_open_error(folder, "got model.gguf, pytorch_model.bin (this format is not supported yet)");
+}
+
+TEST(Checkpoint, DoesNotSkipADanglingLink) {
+  const Sharded folder(kGoodIndex);
+  std::filesystem::create_symlink("/no/such/blob", folder.path("model.safetensors"));
+  expect_open_error(folder, "model.safetensors: expected a readable file, got No such file");
+}
+
+TEST(Checkpoint, RefusesMissingShards) {
+  const Sharded folder(
+      R"({"weight_map": {"a": "1.safetensors", "b": "1.safetensors", "c": "3.safetensors"}})");
+  expect_open_error(folder, folder.path("3.safetensors") + ": expected a readable file, got No such file");
+}
+
+TEST(Checkpoint, RefusesMissingTensors) {
+  const Sharded folder(R"({"weight_map": {"a": "1.safetensors", "b": "1.safetensors", "c": "2.safetensors",
+                                          "d": "2.safetensors"}})");
+  expect_open_error(folder, folder.path("2.safetensors") + ": expected tensor 'd', which " + kIndex +
+                                " maps to it, got no such tensor in the file");
+}
+
+TEST(Checkpoint, RefusesLeftoverTensors) {
+  const Sharded folder(R"({"weight_map": {"a": "1.safetensors", "c": "2.safetensors"}})");
+  expect_open_error(folder, folder.path("1.safetensors") + ": expected only the tensors that " + kIndex +
+                                " maps to it, got tensor 'b', which is not in the index");
+}
+
+TEST(Checkpoint, RefusesATensorInTwoShards) {
+  const Sharded folder(kGoodIndex);
+  folder.write("2.safetensors", shard({"c", "a"}));
+  expect_open_error(folder, "2.safetensors: expected only the tensors that " + std::string(kIndex) +
+                                " maps to it, got tensor 'a', which the index maps to 1.safetensors");
+}
+
+TEST(Checkpoint, RefusesAWrongTotalSize) {
+  const Sharded folder(R"({"metadata": {"total_size": 4},
+      "weight_map": {"a": "1.safetensors", "b": "1.safetensors", "c": "2.safetensors"}})");
+  expect_open_error(folder, "metadata.total_size: expected 3, the sum of all tensors, got 4");
+}
+
+TEST(Checkpoint, SaysThatAShardWasCut) {
+  const Sharded folder(kGoodIndex);
+  const Checkpoint checkpoint = Checkpoint::open(folder.path());
+  EXPECT_NO_THROW(checkpoint.verify_unchanged());
+  std::filesystem::resize_file(folder.path("2.safetensors"), 10);
+  expect_error([&] { checkpoint.verify_unchanged(); }, "2.safetensors: expected the");
+}
+
+TEST(CheckpointIndex, RefusesBrokenIndexes) {
+  const auto refuse = [](const std::string& text, const std::string& part) {
+    SCOPED_TRACE(text);
+    expect_error([&] { parse_checkpoint_index(text, "i.json"); }, "i.json: " + part);
+  };
+  refuse("[]", "expected an object with 'weight_map', got []");
+  refuse("{}", "expected a key 'weight_map', got an object of 0 keys");
+  refuse("{", "byte 2: expected valid JSON");
+  refuse(R"({"weight_map": {}})",
+         "weight_map: expected an object from tensor to file name, got an object of 0");
+  refuse(R"({"weight_map": []})", "weight_map: expected an object from tensor to file name, got []");
+  refuse(R"({"weight_map": {"a": "1.safetensors"}, "x": 1})",
+         "expected only the keys 'weight_map' and 'metadata', got 'x'");
+  refuse(R"({"weight_map": {"a": "1.safetensors", "a": "2.safetensors"}})",
+         "key 'a': expected each key once");
+  refuse(R"({"weight_map": {"a": "1.safetensors"}, "metadata": 3})", "metadata: expected an object, got 3");
+  for (const char* size : {"-1", "1.5", "1e30", "\"3\"", "18446744073709551615", "null"}) {
+    refuse(
+        fmt::format(R"({{"weight_map": {{"a": "1.safetensors"}}, "metadata": {{"total_size": {}}}}})", size),
+        "metadata.total_size: expected a number of bytes, got ");
+  }
+  for (const char* name : {R"("")", R"("../1.safetensors")", R"("/1.safetensors")", R"("a/1.safetensors")",
+                           R"("..")", R"("a\\1.safetensors")", R"("1.bin")", R"(".safetensors")",
+                           R"("1.safetensors\u0000.safetensors")", "3", "null"}) {
+    refuse(fmt::format(R"({{"weight_map": {{"a": {}}}}})", name),
+           "tensor 'a': expected the plain name of a .safetensors file in this folder, got ");
+  }
+}
+
+TEST(CheckpointIndex, ReadsAnIntegralFloatAsTotalSize) {
+  EXPECT_EQ(parse_checkpoint_index(
+                R"({"weight_map": {"a": "1.safetensors"}, "metadata": {"total_size": 3e9}})", "i")
+                .total_size_bytes,
+            3'000'000'000);
+}
+
+TEST(Checkpoint, OpensTheGoldenFolders) {
+  const std::string golden = SWITCHYARD_SOURCE_DIR "/tests/data/golden/";
+  const Checkpoint single = Checkpoint::open(golden + "qwen2_moe");
+  EXPECT_EQ(single.files().size(), 1u);
+  EXPECT_EQ(single.tensor("lm_head.weight").dtype, DType::kF32);
+  EXPECT_THAT(single.tensor("lm_head.weight").shape, ElementsAre(160, 32));
+
+  const Checkpoint sharded = Checkpoint::open(golden + "qwen2_moe_bf16_sharded");
+  EXPECT_EQ(sharded.files().size(), 6u);
+  EXPECT_EQ(sharded.total_bytes(), 287'232);
+  EXPECT_EQ(sharded.tensor("lm_head.weight").dtype, DType::kBF16);
+
+  EXPECT_EQ(Checkpoint::open(golden + "qwen2_moe_top2_norm_sparse_step").find("lm_head.weight"), nullptr);
+  EXPECT_NE(Checkpoint::open(SWITCHYARD_SOURCE_DIR "/models/tiny-qwen2-moe").find("model.norm.weight"),
+            nullptr);
+}
+
+}  // namespace
+}  // namespace switchyard
