@@ -1,0 +1,136 @@
+#include "engine/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace switchyard {
+namespace {
+
+void check_range(const char* name, double value, double min, double max) {
+  if (value >= min && value <= max) return;  // NaN fails both
+  throw Error("sampling", name, fmt::format("a number in [{}, {}]", min, max), fmt::format("{}", value));
+}
+
+// Best first; equal logits by lower id.
+constexpr auto kBetter = [](const auto& a, const auto& b) {
+  return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+};
+
+int32_t best(std::span<const float> logits) {
+  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+double log_sum_exp(std::span<const float> logits) {
+  const double largest = logits[static_cast<size_t>(best(logits))];
+  if (!std::isfinite(largest) ||
+      std::any_of(logits.begin(), logits.end(), [](float z) { return std::isnan(z); })) {
+    throw Error("sampling", "logits", "numbers", "NaN or infinity: the weights are broken");
+  }
+  double sum = 0;
+  for (const float z : logits)
+    sum += std::exp(z - largest);
+  return largest + std::log(sum);
+}
+
+std::vector<std::pair<int32_t, float>> most_likely(std::span<const float> logits, double log_sum,
+                                                   int64_t count) {
+  std::vector<int32_t> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto end = ids.begin() + std::min<int64_t>(count, static_cast<int64_t>(ids.size()));
+  std::partial_sort(ids.begin(), end, ids.end(), [&](int32_t a, int32_t b) {
+    const float za = logits[static_cast<size_t>(a)];
+    const float zb = logits[static_cast<size_t>(b)];
+    return za > zb || (za == zb && a < b);
+  });
+  std::vector<std::pair<int32_t, float>> likely;
+  for (auto id = ids.begin(); id != end; ++id) {
+    likely.emplace_back(*id, static_cast<float>(logits[static_cast<size_t>(*id)] - log_sum));
+  }
+  return likely;
+}
+
+}  // namespace
+
+void check(const SamplingParams& params, int64_t vocab) {
+  check_range("temperature", params.temperature, 0, 100);
+  check_range("top_k", static_cast<double>(params.top_k), 0, static_cast<double>(INT32_MAX));
+  check_range("top_p", params.top_p, 1e-9, 1);
+  check_range("min_p", params.min_p, 0, 1);
+  check_range("repetition_penalty", params.repetition_penalty, 1e-3, 1000);
+  check_range("presence_penalty", params.presence_penalty, -100, 100);
+  check_range("frequency_penalty", params.frequency_penalty, -100, 100);
+  check_range("logprobs", static_cast<double>(params.top_logprobs), 0, static_cast<double>(vocab));
+}
+
+Sampler::Sampler(const SamplingParams& params, std::span<const int32_t> prompt)
+    : params_(params), random_(params.seed) {
+  for (const int32_t id : prompt)
+    output_counts_.try_emplace(id, 0);
+}
+
+SampledToken Sampler::sample(std::span<const float> logits) {
+  const double log_sum = log_sum_exp(logits);
+  std::vector<float> penalised(logits.begin(), logits.end());
+  apply_penalties(penalised);
+  const int32_t id = params_.temperature == 0 ? best(penalised) : draw(candidates(penalised));
+  ++output_counts_[id];
+  return {.id = id,
+          .logprob = static_cast<float>(logits[static_cast<size_t>(id)] - log_sum),
+          .top_logprobs = params_.top_logprobs == 0 ? std::vector<std::pair<int32_t, float>>()
+                                                    : most_likely(logits, log_sum, params_.top_logprobs)};
+}
+
+void Sampler::apply_penalties(std::vector<float>& logits) const {
+  for (const auto& [id, count] : output_counts_) {
+    double logit = logits[static_cast<size_t>(id)];
+    logit = logit > 0 ? logit / params_.repetition_penalty : logit * params_.repetition_penalty;
+    logit -= params_.presence_penalty * (count > 0 ? 1 : 0);
+    logit -= params_.frequency_penalty * static_cast<double>(count);
+    logits[static_cast<size_t>(id)] = static_cast<float>(logit);
+  }
+}
+
+std::vector<Sampler::Candidate> Sampler::candidates(std::span<const float> logits) const {
+  std::vector<Candidate> all;
+  all.reserve(logits.size());
+  for (size_t id = 0; id < logits.size(); ++id) {
+    all.push_back({static_cast<int32_t>(id), logits[id] / params_.temperature});
+  }
+  const auto keep =
+      params_.top_k == 0 ? all.size() : std::min(all.size(), static_cast<size_t>(params_.top_k));
+  std::partial_sort(all.begin(), all.begin() + static_cast<int64_t>(keep), all.end(), kBetter);
+  all.resize(keep);
+
+  const double largest = all.front().logit;
+  double total = 0;
+  for (const Candidate& c : all)
+    total += std::exp(c.logit - largest);
+  double before = 0;  // probability of the better ones
+  size_t kept = 0;
+  for (; kept < all.size(); ++kept) {
+    const double relative = std::exp(all[kept].logit - largest);  // to the most likely
+    if (kept > 0 && (before >= params_.top_p || relative < params_.min_p)) break;
+    before += relative / total;
+  }
+  all.resize(kept);
+  return all;
+}
+
+int32_t Sampler::draw(const std::vector<Candidate>& candidates) {
+  const double largest = candidates.front().logit;
+  double total = 0;
+  for (const Candidate& c : candidates)
+    total += std::exp(c.logit - largest);
+  // 53 random bits, written out since the standard leaves its distributions' algorithms open.
+  double left = static_cast<double>(random_() >> 11) * 0x1p-53 * total;
+  for (const Candidate& c : candidates) {
+    left -= std::exp(c.logit - largest);
+    if (left < 0) return c.id;
+  }
+  return candidates.back().id;
+}
+
+}  // namespace switchyard

@@ -1,0 +1,64 @@
+// From logits to a token. The steps and their order follow transformers: penalties, temperature, top-k,
+// top-p, min-p.
+//   repetition penalty r  logits of tokens seen in prompt or output: divided by r when positive, else times r
+//   presence, frequency   logit -= presence * [count > 0] + frequency * count, counts over the output
+//   (OpenAI) top-k                 keep the k largest logits; equal ones by lower id top-p                 of
+//   those, the smallest set of largest ones with probability >= p together min-p                 drop what is
+//   below min_p times the largest probability
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace switchyard {
+
+struct SamplingParams {
+  double temperature = 0.0;  // 0: greedy, ties to the lower id
+  int64_t top_k = 0;         // 0: all
+  double top_p = 1.0;
+  double min_p = 0.0;
+  double repetition_penalty = 1.0;
+  double presence_penalty = 0.0;
+  double frequency_penalty = 0.0;
+  uint64_t seed = 0;
+  int64_t top_logprobs = 0;  // how many alternatives to report with each token
+};
+
+// Throws Error naming the parameter that is out of range.
+void check(const SamplingParams& params, int64_t vocab);
+
+struct SampledToken {
+  int32_t id;
+  float logprob;  // natural logarithm of the model's own probability, before penalties and temperature
+  std::vector<std::pair<int32_t, float>> top_logprobs;  // most likely first
+};
+
+// One sequence's sampler: its random numbers and counts depend on nothing outside the sequence.
+class Sampler {
+ public:
+  Sampler(const SamplingParams& params, std::span<const int32_t> prompt);
+
+  // logits [V], all finite or -inf, at least one finite. Throws Error when they are not.
+  SampledToken sample(std::span<const float> logits);
+
+ private:
+  struct Candidate {
+    int32_t id;
+    double logit;
+  };
+
+  void apply_penalties(std::vector<float>& logits) const;
+  std::vector<Candidate> candidates(std::span<const float> logits) const;  // what may be drawn, best first
+  int32_t draw(const std::vector<Candidate>& candidates);
+
+  SamplingParams params_;
+  std::mt19937_64 random_;
+  std::unordered_map<int32_t, int64_t>
+      output_counts_;  // tokens of the prompt that are not in the output count 0
+};
+
+}  // namespace switchyard

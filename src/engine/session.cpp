@@ -1,0 +1,212 @@
+#include "engine/session.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "engine/stop_matcher.h"
+#include "io/tokenizer/stream_decoder.h"
+
+namespace switchyard {
+
+struct Session::Sequence {
+  Sequence(Id request_id, Request r, TokenSink s, PagedKvCache& cache, const Tokenizer& tokenizer)
+      : id(request_id),
+        request(std::move(r)),
+        sink(std::move(s)),
+        cached(cache),
+        tokens(request.prompt),
+        sampler(request.sampling, request.prompt),
+        decoder(tokenizer, true),
+        stop(request.stop) {}
+
+  int64_t length() const { return static_cast<int64_t>(tokens.size()); }
+  int64_t generated() const { return length() - static_cast<int64_t>(request.prompt.size()); }
+
+  Id id;
+  Request request;
+  TokenSink sink;
+  CachedSequence cached;
+  std::vector<int32_t> tokens;  // prompt and output
+  int64_t computed = 0;         // of them have keys and values in the cache
+  Sampler sampler;
+  StreamDecoder decoder;
+  StopMatcher stop;
+  bool finished = false;
+};
+
+std::string_view name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kEndToken:
+    case FinishReason::kStopString:
+      return "stop";
+    case FinishReason::kMaxTokens:
+    case FinishReason::kContextFull:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
+  }
+  return "";
+}
+
+Session::Session(const Model& model, const Tokenizer& tokenizer, Backend& backend,
+                 const SessionOptions& options)
+    : model_(model),
+      tokenizer_(tokenizer),
+      backend_(backend),
+      options_(options),
+      arena_(backend.memory()),
+      cache_(backend, model.shape(), options.context),
+      recorder_(backend) {}
+
+Session::~Session() = default;
+
+Session::Id Session::submit(Request request, TokenSink sink) {
+  const int64_t vocab = model_.shape().vocab;
+  const auto length = static_cast<int64_t>(request.prompt.size());
+  if (length == 0) throw Error("request", "prompt", "at least one token", "none");
+  for (const int32_t id : request.prompt) {
+    if (id < 0 || id >= vocab) {
+      throw Error("request", "prompt", fmt::format("token ids in [0, {})", vocab), fmt::format("{}", id));
+    }
+  }
+  if (request.max_tokens && *request.max_tokens < 1) {
+    throw Error("request", "max_tokens", "at least 1", fmt::format("{}", *request.max_tokens));
+  }
+  const int64_t wanted = length + request.max_tokens.value_or(1);
+  if (wanted > options_.context) {
+    throw Error("request", "prompt and max_tokens",
+                fmt::format("at most the context of {} tokens", options_.context),
+                fmt::format("{} + {}", length, wanted - length));
+  }
+  for (const std::string& stop : request.stop) {
+    if (stop.empty()) throw Error("request", "stop", "non-empty strings", "an empty one");
+  }
+  check(request.sampling, vocab);
+  waiting_.push_back(
+      std::make_unique<Sequence>(next_id_, std::move(request), std::move(sink), cache_, tokenizer_));
+  return next_id_++;
+}
+
+void Session::cancel(Id id) {
+  for (auto& sequence : running_) {
+    if (sequence->id == id) sequence->finished = true;
+  }
+  std::erase_if(waiting_, [&](const auto& sequence) { return sequence->id == id; });
+}
+
+// Blocks for the whole request are set aside when it starts, so that a running sequence never waits for
+// memory.
+bool Session::reserve(Sequence& sequence) {
+  const int64_t prompt = sequence.length();
+  const int64_t most =
+      std::min(options_.context, prompt + sequence.request.max_tokens.value_or(options_.context));
+  if (retained_) {
+    const auto [ours, theirs] = std::mismatch(sequence.tokens.begin(), sequence.tokens.end(),
+                                              retained_->tokens.begin(), retained_->tokens.end());
+    // The last prompt token is always computed: its logits are wanted.
+    const int64_t shared = std::min<int64_t>(ours - sequence.tokens.begin(), prompt - 1);
+    if (shared > 0) {
+      sequence.cached = std::move(retained_->cached);
+      sequence.computed = shared;
+    }
+    retained_.reset();
+  }
+  return sequence.cached.reserve(most);
+}
+
+void Session::admit() {
+  while (!waiting_.empty() && reserve(*waiting_.front())) {
+    running_.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+}
+
+// Sequences that wait for one token only come first, so that a long prompt never makes them wait a whole step.
+std::vector<Session::Sequence*> Session::by_urgency() const {
+  std::vector<Sequence*> order;
+  for (const auto& sequence : running_) order.push_back(sequence.get());
+  std::ranges::stable_partition(order, [](const Sequence* s) { return s->length() - s->computed == 1; });
+  return order;
+}
+
+bool Session::step() {
+  retire_finished();
+  admit();
+  if (running_.empty()) return false;
+
+  StepBuilder step;
+  std::vector<Sequence*> sampled;  // sequences whose next token this step gives, in order of their logits
+  std::vector<int64_t> rows;       // the row that gives it
+  for (Sequence* sequence : by_urgency()) {
+    const int64_t count =
+        std::min(sequence->length() - sequence->computed, options_.max_batch_tokens - step.tokens());
+    if (count == 0) continue;
+    const bool complete = sequence->computed + count == sequence->length();
+    step.add(std::span(sequence->tokens)
+                 .subspan(static_cast<size_t>(sequence->computed), static_cast<size_t>(count)),
+             sequence->computed, sequence->cached, complete ? Logits::kLast : Logits::kNone);
+    sequence->computed += count;
+    if (!complete) continue;
+    sampled.push_back(sequence);
+    rows.push_back(step.tokens() - 1);
+  }
+
+  recorder_.clear();
+  Context c{.backend = backend_, .arena = arena_, .tape = nullptr, .observer = &recorder_};
+  const std::vector<float> logits = to_host(backend_, run_step(c, model_, step, cache_));
+  for (const auto& choice : recorder_.choices())
+    statistics_.add(choice.layer, choice.experts, choice.expert_ids);
+  const auto vocab = static_cast<size_t>(model_.shape().vocab);
+  for (size_t i = 0; i < sampled.size(); ++i) {
+    deliver(*sampled[i], std::span(logits).subspan(i * vocab, vocab), rows[i]);
+  }
+  return true;
+}
+
+void Session::deliver(Sequence& sequence, std::span<const float> logits, int64_t row) {
+  GeneratedToken token{.sampled = sequence.sampler.sample(logits), .text = {}, .experts = {}, .finish = {}};
+  sequence.tokens.push_back(token.sampled.id);
+  const bool ends = std::ranges::count(sequence.request.end_tokens, token.sampled.id) > 0;
+  if (!ends) token.text = sequence.stop.push(sequence.decoder.push(token.sampled.id));
+  token.finish = finish_reason(sequence, token.sampled.id);
+  if (token.finish && !sequence.stop.stopped()) {
+    token.text += sequence.stop.push(sequence.decoder.finish());
+    token.text += sequence.stop.finish();
+  }
+  if (sequence.request.return_experts) token.experts = experts_of_row(row);
+  sequence.finished = token.finish.has_value();
+  sequence.sink(token);
+}
+
+std::optional<FinishReason> Session::finish_reason(const Sequence& sequence, int32_t token) const {
+  if (std::ranges::count(sequence.request.end_tokens, token) > 0) return FinishReason::kEndToken;
+  if (sequence.stop.stopped()) return FinishReason::kStopString;
+  if (sequence.generated() == sequence.request.max_tokens) return FinishReason::kMaxTokens;
+  if (sequence.length() >= options_.context) return FinishReason::kContextFull;
+  return std::nullopt;
+}
+
+std::vector<RoutingRecorder::LayerChoice> Session::experts_of_row(int64_t row) const {
+  std::vector<RoutingRecorder::LayerChoice> result;
+  for (const auto& all : recorder_.choices()) {
+    const int64_t begin = row * all.top_k;
+    const int64_t end = begin + all.top_k;
+    result.push_back({.layer = all.layer,
+                      .experts = all.experts,
+                      .top_k = all.top_k,
+                      .expert_ids = {all.expert_ids.begin() + begin, all.expert_ids.begin() + end},
+                      .weights = {all.weights.begin() + begin, all.weights.begin() + end}});
+  }
+  return result;
+}
+
+void Session::retire_finished() {
+  for (const auto& sequence : running_) {
+    if (!sequence->finished) continue;
+    sequence->tokens.resize(static_cast<size_t>(sequence->computed));
+    retained_ = Retained{std::move(sequence->cached), std::move(sequence->tokens)};
+  }
+  std::erase_if(running_, [](const auto& sequence) { return sequence->finished; });
+}
+
+}  // namespace switchyard
