@@ -1,0 +1,72 @@
+// The CPU backend: the fast kernels of one instruction set on a pool of threads. Ops that no model spends
+// time in are the reference's.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/isa.h"
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/reference.h"
+#include "base/thread_pool.h"
+
+namespace switchyard {
+
+struct CpuOptions {
+  int threads = 0;         // including the caller; 0: usable_cpus()
+  std::optional<Isa> isa;  // none: the fastest that the machine has
+};
+
+// A token's results have the same bits whatever the number of threads and the other rows of a call; they
+// differ between instruction sets. Cached keys and values are F32.
+class CpuBackend final : public ReferenceBackend {
+ public:
+  // Throws Error when the machine lacks the instruction set, or the number of threads is not in [0, 1024].
+  explicit CpuBackend(const CpuOptions& options = {});
+
+  std::string description() const override;  // "cpu (avx512, 2 threads)"
+  Isa isa() const { return kernels_.isa; }
+
+  // cpu_backend.cpp
+  void embedding(const EmbeddingArgs&) override;
+  void rms_norm(const RmsNormArgs&) override;
+  void add(const AddArgs&) override;
+  void swiglu(const SwigluArgs&) override;
+  void swiglu_backward(const SwigluBackwardArgs&) override;
+  void gated_add(const GatedAddArgs&) override;
+  void gather_rows(const GatherRowsArgs&) override;
+  void rope(const RopeArgs&) override;
+  void kv_write(const KvWriteArgs&) override;
+  void attention(const AttentionArgs&) override;
+  void route(const RouteArgs&) override;
+  void combine(const CombineArgs&) override;
+  void cross_entropy(const CrossEntropyArgs&) override;
+  void cross_entropy_backward(const CrossEntropyBackwardArgs&) override;
+
+  // cpu_backend_linear.cpp
+  void linear(const LinearArgs&) override;
+  void linear_backward_input(const LinearBackwardInputArgs&) override;
+  void linear_backward_weight(const LinearBackwardWeightArgs&) override;
+  void expert_linear(const ExpertLinearArgs&) override;
+  void expert_linear_backward_input(const ExpertLinearBackwardInputArgs&) override;
+  void expert_linear_backward_weight(const ExpertLinearBackwardWeightArgs&) override;
+
+ private:
+  // Calls f(begin, end) for ranges that cover [0, items), on several threads where the work is worth it.
+  template <typename F>
+  void for_ranges(int64_t items, double nanoseconds_per_item, F&& f);
+  // Calls f(task) for every task, on several threads where the work is worth it.
+  template <typename F>
+  void for_tasks(int64_t tasks, double nanoseconds_per_task, F&& f);
+  // The experts that own rows, ascending.
+  const std::vector<int32_t>& busy_experts(const int32_t* offsets, int64_t experts);
+
+  const Kernels& kernels_;
+  ThreadPool pool_;
+  std::mutex fault_mutex_;  // route's rows may record faults at the same time
+  std::vector<int32_t> busy_experts_;
+};
+
+}  // namespace switchyard

@@ -1,0 +1,10 @@
+// The kernels for AVX2, FMA and F16C.
+#include "backend/cpu/kernels/vec_avx2.h"
+// The kernels are written in terms of the Vec above.
+#include "backend/cpu/kernels/table.h"
+
+namespace switchyard {
+
+const Kernels kAvx2Kernels = make_kernels(Isa::kAvx2);
+
+}  // namespace switchyard

@@ -1,0 +1,151 @@
+// Attention over a paged cache, and what fills it.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "ops/op_case.h"
+
+namespace switchyard {
+namespace {
+
+struct AttentionShape {
+  int64_t rows, kv_heads, group, head_dim, block_size, window, longest;
+
+  std::string name(const char* op) const {
+    return fmt::format("{}_{}rows_{}x{}heads_{}wide_block{}_window{}_upto{}", op, rows, kv_heads, group,
+                       head_dim, block_size, window, longest);
+  }
+  int64_t max_blocks() const { return (longest + block_size - 1) / block_size; }
+  int64_t cache_values() const { return kSequences * max_blocks() * kv_heads * block_size * head_dim; }
+
+  static constexpr int64_t kSequences = 2;
+};
+
+// The blocks of the sequences, interleaved and in falling order.
+std::vector<int32_t> block_table(const AttentionShape& s) {
+  std::vector<int32_t> table;
+  for (int64_t sequence = 0; sequence < s.kSequences; ++sequence) {
+    for (int64_t b = 0; b < s.max_blocks(); ++b)
+      table.push_back(static_cast<int32_t>((s.max_blocks() - 1 - b) * s.kSequences + sequence));
+  }
+  return table;
+}
+
+// Row t: sequence t % 2, at a position of its own from 0 to `longest` - 1.
+std::vector<int32_t> positions(const AttentionShape& s) {
+  std::vector<int32_t> out;
+  for (int64_t t = 0; t < s.rows; ++t)
+    out.push_back(static_cast<int32_t>((s.longest - 1) * (t / 2 * 2 + 2) / (s.rows / 2 * 2 + 2)));
+  return out;
+}
+
+std::vector<int32_t> sequences(const AttentionShape& s) {
+  std::vector<int32_t> out;
+  for (int64_t t = 0; t < s.rows; ++t)
+    out.push_back(static_cast<int32_t>(t % s.kSequences));
+  return out;
+}
+
+StepRows step_rows(Device& d, const AttentionShape& s, Rows r) {
+  return {d.ints(row_slice(positions(s), r.begin, r.end, 1)),
+          d.ints(row_slice(sequences(s), r.begin, r.end, 1)), d.ints(block_table(s)), r.count(),
+          s.max_blocks()};
+}
+
+OpCase attention_case(AttentionShape s) {
+  return {s.name("attention"), s.rows, true, [=](Device& d, Rows r) -> std::vector<Output> {
+            const int64_t heads = s.kv_heads * s.group;
+            const int64_t width = heads * s.head_dim;
+            const KvLayer kv{d.floats(uniform(41, s.cache_values(), -3, 3)),
+                             d.floats(uniform(42, s.cache_values())),
+                             DType::kF32,
+                             s.block_size,
+                             s.kv_heads,
+                             s.head_dim};
+            const float* q = d.floats(row_slice(uniform(43, s.rows * width, -3, 3), r.begin, r.end, width));
+            float* out = d.float_output(r.count() * width);
+            float* lse = d.float_output(r.count() * heads);
+            const float scale = 1 / std::sqrt(static_cast<float>(s.head_dim));
+            d.backend().attention({q, kv, step_rows(d, s, r), heads, scale, s.window, out, lse});
+            // A score is a sum of head_dim terms of up to 9, scaled by 1 / sqrt(head_dim); its error goes
+            // through exp into the weights of values up to 1.
+            const double tolerance = sum_tolerance(s.head_dim) * 9 / std::sqrt(s.head_dim) + kExpTolerance;
+            return {{"out", d.read(out, r.count() * width), tolerance},
+                    {"log_sum_exp", d.read(lse, r.count() * heads), tolerance}};
+          }};
+}
+
+OpCase kv_write_case(AttentionShape s) {
+  return {
+      s.name("kv_write"), s.rows, false, [=](Device& d, Rows r) -> std::vector<Output> {
+        const int64_t width = s.kv_heads * s.head_dim;
+        float* keys = d.floats(uniform(44, s.cache_values()));
+        float* values = d.floats(uniform(45, s.cache_values()));
+        const KvLayer kv{keys, values, DType::kF32, s.block_size, s.kv_heads, s.head_dim};
+        d.backend().kv_write({kv, step_rows(d, s, r), d.floats(uniform(46, s.rows * width)),
+                              d.floats(uniform(47, s.rows * width))});
+        return {{"keys", d.read(keys, s.cache_values()), 0}, {"values", d.read(values, s.cache_values()), 0}};
+      }};
+}
+
+OpCase rope_case(int64_t rows, int64_t heads, int64_t head_dim, float direction) {
+  return {fmt::format("rope_{}x{}x{}{}", rows, heads, head_dim, direction < 0 ? "_backward" : ""), rows, true,
+          [=](Device& d, Rows r) -> std::vector<Output> {
+            const int64_t width = heads * head_dim;
+            std::vector<float> inverse_frequencies;
+            for (int64_t i = 0; i < head_dim / 2; ++i) {
+              const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(head_dim);
+              inverse_frequencies.push_back(static_cast<float>(std::pow(10000.0, exponent)));
+            }
+            std::vector<int32_t> all_positions;
+            for (int64_t t = 0; t < rows; ++t)
+              all_positions.push_back(static_cast<int32_t>(t * t * 31));
+            float* x = d.floats(row_slice(uniform(48, rows * width), r.begin, r.end, width));
+            float* out = d.float_output(r.count() * width);
+            RopeArgs args{x,
+                          d.ints(row_slice(all_positions, r.begin, r.end, 1)),
+                          d.floats(inverse_frequencies),
+                          1.25f,
+                          direction,
+                          r.count(),
+                          heads,
+                          head_dim,
+                          out};
+            d.backend().rope(args);
+            args.out = x;  // in place
+            d.backend().rope(args);
+            return {{"out", d.read(out, r.count() * width), 8 * 0x1p-24},
+                    {"in place", d.read(x, r.count() * width), 8 * 0x1p-24}};
+          }};
+}
+
+}  // namespace
+
+std::vector<OpCase> attention_cases() {
+  std::vector<OpCase> cases;
+  for (const int64_t rows : {0, 1, 5, 33}) {
+    for (const int64_t block_size : {1, 16}) {
+      for (const int64_t window : {0, 1, 9}) {
+        cases.push_back(attention_case({rows, 2, 1, 20, block_size, window, 40}));
+        cases.push_back(attention_case({rows, 1, 7, 64, block_size, window, 40}));
+      }
+      cases.push_back(kv_write_case({rows, 3, 1, 20, block_size, 0, 40}));
+    }
+  }
+  // Across several spans of positions; enough work for several threads.
+  for (const int64_t window : {0, 300}) {
+    cases.push_back(attention_case({5, 2, 4, 36, 16, window, 700}));
+    cases.push_back(attention_case({2, 1, 3, 72, 1, window, 515}));
+  }
+  cases.push_back(kv_write_case({33, 4, 1, 128, 16, 0, 1000}));
+  for (const int64_t rows : {0, 1, 5, 33}) {
+    for (const int64_t head_dim : {2, 20, 64, 72, 128}) {
+      cases.push_back(rope_case(rows, 3, head_dim, 1));
+      cases.push_back(rope_case(rows, 3, head_dim, -1));
+    }
+  }
+  return cases;
+}
+
+}  // namespace switchyard

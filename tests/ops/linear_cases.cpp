@@ -1,0 +1,85 @@
+// Linear layers and their backward passes.
+#include <fmt/format.h>
+
+#include "ops/op_case.h"
+
+namespace switchyard {
+namespace {
+
+struct Shape3 {
+  int64_t rows, out, in;
+};
+
+constexpr DType kWeightTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
+
+std::string case_name(const char* op, const Shape3& s, DType dtype, const char* what = "") {
+  return fmt::format("{}_{}_{}x{}x{}{}", op, name(dtype), s.rows, s.out, s.in, what);
+}
+
+OpCase linear_case(Shape3 s, DType dtype, bool bias, bool accumulate) {
+  const char* what = bias ? (accumulate ? "_bias_accumulate" : "_bias") : (accumulate ? "_accumulate" : "");
+  return {case_name("linear", s, dtype, what), s.rows, true, [=](Device& d, Rows r) -> std::vector<Output> {
+            const int64_t count = r.count() * s.out;
+            const float* x = d.floats(row_slice(uniform(21, s.rows * s.in), r.begin, r.end, s.in));
+            float* out = accumulate ? d.floats(row_slice(uniform(22, s.rows * s.out), r.begin, r.end, s.out))
+                                    : d.float_output(count);
+            d.backend().linear({x, d.matrix(uniform(23, s.out * s.in), s.out, s.in, dtype),
+                                bias ? d.weights(uniform(24, s.out), dtype) : nullptr, dtype, r.count(),
+                                accumulate, out});
+            return {{"out", d.read(out, count), sum_tolerance(s.in)}};
+          }};
+}
+
+OpCase backward_input_case(Shape3 s, DType dtype) {
+  return {case_name("linear_backward_input", s, dtype), s.rows, true,
+          [=](Device& d, Rows r) -> std::vector<Output> {
+            float* d_x = d.floats(row_slice(uniform(25, s.rows * s.in), r.begin, r.end, s.in));
+            d.backend().linear_backward_input(
+                {d.floats(row_slice(uniform(26, s.rows * s.out), r.begin, r.end, s.out)),
+                 d.matrix(uniform(27, s.out * s.in), s.out, s.in, dtype), r.count(), d_x});
+            return {{"d_x", d.read(d_x, r.count() * s.in), sum_tolerance(s.out)}};
+          }};
+}
+
+OpCase backward_weight_case(Shape3 s) {
+  return {case_name("linear_backward_weight", s, DType::kF32), s.rows, false,
+          [=](Device& d, Rows) -> std::vector<Output> {
+            const float* d_out = d.floats(uniform(28, s.rows * s.out));
+            const float* x = d.floats(uniform(29, s.rows * s.in));
+            float* d_weight = d.floats(uniform(30, s.out * s.in));
+            float* d_bias = d.floats(uniform(31, s.out));
+            d.backend().linear_backward_weight({d_out, x, s.rows, s.out, s.in, d_weight, nullptr});
+            d.backend().linear_backward_weight({d_out, x, s.rows, s.out, s.in, nullptr, d_bias});
+            return {{"d_weight", d.read(d_weight, s.out * s.in), sum_tolerance(s.rows)},
+                    {"d_bias", d.read(d_bias, s.out), sum_tolerance(s.rows)}};
+          }};
+}
+
+}  // namespace
+
+std::vector<OpCase> linear_cases() {
+  std::vector<OpCase> cases;
+  for (const int64_t rows : {0, 1, 2, 3, 5, 31, 33, 64}) {
+    for (const Shape3& s : {Shape3{rows, 1, 1}, Shape3{rows, 20, 31}, Shape3{rows, 31, 36},
+                            Shape3{rows, 36, 64}, Shape3{rows, 67, 257}}) {
+      for (const DType dtype : kWeightTypes) {
+        cases.push_back(linear_case(s, dtype, false, false));
+        cases.push_back(linear_case(s, dtype, true, true));
+        cases.push_back(backward_input_case(s, dtype));
+      }
+      cases.push_back(backward_weight_case(s));
+    }
+  }
+  cases.push_back(linear_case({5, 36, 20}, DType::kBF16, true, false));
+  cases.push_back(linear_case({5, 36, 20}, DType::kBF16, false, true));
+  // Enough work for several threads.
+  for (const DType dtype : kWeightTypes) {
+    cases.push_back(linear_case({1, 523, 1031}, dtype, true, false));
+    cases.push_back(linear_case({101, 131, 192}, dtype, true, false));
+    cases.push_back(backward_input_case({101, 131, 192}, dtype));
+  }
+  cases.push_back(backward_weight_case({101, 131, 192}));
+  return cases;
+}
+
+}  // namespace switchyard
