@@ -1,5 +1,5 @@
-// One function per command: declares it on the app and returns what runs it. Commands parse arguments and print;
-// everything else is below them.
+// One function per command: declares it on the app and returns what runs it. Commands parse arguments and
+// print; everything else is below them.
 #pragma once
 
 #include <functional>

@@ -1,10 +1,10 @@
 #include "cli/common.h"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+
+#include <unistd.h>
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/error.h"
@@ -17,10 +17,12 @@ void ModelOptions::add_to(CLI::App& app) {
   app.add_option("--threads", threads, "Threads; 0: one for each usable processor")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  app.add_option("--ignore-config-key", ignored_keys,
-                 "A key of config.json that Switchyard does not know and you declare harmless; may be repeated");
-  app.add_option("--rope-precision", rope_precision,
-                 "f32, or bf16 to compare with results of a model that was cast as a whole with .to(bfloat16)")
+  app.add_option(
+      "--ignore-config-key", ignored_keys,
+      "A key of config.json that Switchyard does not know and you declare harmless; may be repeated");
+  app.add_option(
+         "--rope-precision", rope_precision,
+         "f32, or bf16 to compare with results of a model that was cast as a whole with .to(bfloat16)")
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
 }
@@ -59,7 +61,8 @@ Progress::~Progress() {
 
 void Progress::show(int64_t done) {
   if (!enabled_ || total_ == 0) return;
-  std::fprintf(stderr, "\r%s: %3.0f %%", what_.c_str(), 100.0 * static_cast<double>(done) / static_cast<double>(total_));
+  std::fprintf(stderr, "\r%s: %3.0f %%", what_.c_str(),
+               100.0 * static_cast<double>(done) / static_cast<double>(total_));
   std::fflush(stderr);
 }
 

@@ -41,13 +41,15 @@ std::string human_bytes(double bytes) {
 
 int64_t sparse_layers(const ModelShape& s) {
   int64_t count = 0;
-  for (const LayerShape& layer : s.layers) count += layer.experts > 0;
+  for (const LayerShape& layer : s.layers)
+    count += layer.experts > 0;
   return count;
 }
 
 int64_t windowed_layers(const ModelShape& s) {
   int64_t count = 0;
-  for (const LayerShape& layer : s.layers) count += layer.window > 0;
+  for (const LayerShape& layer : s.layers)
+    count += layer.window > 0;
   return count;
 }
 
@@ -73,7 +75,8 @@ Json report_json(const Model& model, const Accounting& a) {
                                                                 {"active", a.by_component[i].active}};
   }
   Json bytes = Json::object();
-  for (const Precision& p : kPrecisions) bytes[p.name] = static_cast<double>(a.sum.total) * p.bits / 8;
+  for (const Precision& p : kPrecisions)
+    bytes[p.name] = static_cast<double>(a.sum.total) * p.bits / 8;
   Json steps = Json::array();
   for (const int64_t batch : kBatches) {
     steps.push_back({{"sequences", batch},
@@ -103,9 +106,10 @@ std::string shape_text(const ModelShape& s) {
   std::string text = fmt::format("family       {}\n", s.family);
   text += fmt::format("layers       {} ({} with experts, {} with a sliding window)\n", s.layer_count(),
                       sparse_layers(s), windowed_layers(s));
-  text += fmt::format("width        hidden {}, {} heads of {}, {} key/value heads\n", s.hidden, s.heads, s.head_dim,
-                      s.kv_heads);
-  text += fmt::format("vocabulary   {}{}\n", s.vocab, s.tied_embeddings ? ", output tied to the embedding" : "");
+  text += fmt::format("width        hidden {}, {} heads of {}, {} key/value heads\n", s.hidden, s.heads,
+                      s.head_dim, s.kv_heads);
+  text +=
+      fmt::format("vocabulary   {}{}\n", s.vocab, s.tied_embeddings ? ", output tied to the embedding" : "");
   text += fmt::format("positions    {}\n", s.max_positions);
   if (s.experts > 0) {
     text += fmt::format("routing      top {} of {} experts of width {}, weights {}\n", s.top_k, s.experts,
@@ -123,13 +127,15 @@ std::string parameters_text(const Accounting& a) {
     text += fmt::format("{:<20} {:>12} {:>16}\n", name(static_cast<Component>(i)),
                         human(static_cast<double>(c.total)), human(c.active));
   }
-  return text + fmt::format("{:<20} {:>12} {:>16}   {:.1f} % active\n", "all", human(static_cast<double>(a.sum.total)),
-                            human(a.sum.active), 100 * a.sum.active / static_cast<double>(a.sum.total));
+  return text + fmt::format("{:<20} {:>12} {:>16}   {:.1f} % active\n", "all",
+                            human(static_cast<double>(a.sum.total)), human(a.sum.active),
+                            100 * a.sum.active / static_cast<double>(a.sum.total));
 }
 
 std::string memory_text(const Model& model, const Accounting& a) {
   std::string text = fmt::format("\n{:<20}", "memory");
-  for (const Precision& p : kPrecisions) text += fmt::format(" {:>10}", p.name);
+  for (const Precision& p : kPrecisions)
+    text += fmt::format(" {:>10}", p.name);
   text += fmt::format("\n{:<20}", "weights");
   for (const Precision& p : kPrecisions) {
     text += fmt::format(" {:>10}", human_bytes(static_cast<double>(a.sum.total) * p.bits / 8));
@@ -145,14 +151,17 @@ std::string steps_text(const Model& model, const Accounting& a, double bandwidth
   const ModelShape& s = model.shape();
   std::vector<double> bandwidths(std::begin(kBandwidths), std::end(kBandwidths));
   if (bandwidth > 0) bandwidths = {bandwidth};
-  std::string text = "\nA decode step reads at least this, and memory of a given speed allows at most so many tokens/s";
+  std::string text =
+      "\nA decode step reads at least this, and memory of a given speed allows at most so many tokens/s";
   text += fmt::format("\n{:>10} {:>9} {:>12} {:>12}", "sequences", "experts", "bytes bf16", "bytes int4");
-  for (const double gbps : bandwidths) text += fmt::format(" {:>9}", fmt::format("{:g} GB/s", gbps));
+  for (const double gbps : bandwidths)
+    text += fmt::format(" {:>9}", fmt::format("{:g} GB/s", gbps));
   text += "  (bf16)\n";
   for (const int64_t batch : kBatches) {
     const double read = parameters_read_per_step(model, a, batch);
-    text += fmt::format("{:>10} {:>9.1f} {:>12} {:>12}", batch, expected_distinct_experts(s.experts, s.top_k, batch),
-                        human_bytes(read * 2), human_bytes(read * 4.5 / 8));
+    text += fmt::format("{:>10} {:>9.1f} {:>12} {:>12}", batch,
+                        expected_distinct_experts(s.experts, s.top_k, batch), human_bytes(read * 2),
+                        human_bytes(read * 4.5 / 8));
     for (const double gbps : bandwidths) {
       text += fmt::format(" {:>9.1f}", static_cast<double>(batch) * gbps * 1e9 / (read * 2));
     }
@@ -181,13 +190,14 @@ int inspect(const Options& o) {
     const Checkpoint checkpoint = Checkpoint::open(o.model.folder);
     CheckpointWeights weights(checkpoint);
     model = make_model(config, weights, backend, o.model.load_options());
-    for (const std::string& note : checkpoint.notes()) std::fprintf(stderr, "note: %s\n", note.c_str());
+    for (const std::string& note : checkpoint.notes())
+      std::fprintf(stderr, "note: %s\n", note.c_str());
     checkpoint_report = {{"files", checkpoint.files().size()},
                          {"tensors", checkpoint.names().size()},
                          {"bytes", checkpoint.total_bytes()}};
-    checkpoint_text =
-        fmt::format("checkpoint   {} tensors in {} files, {}: every one as the config says\n", checkpoint.names().size(),
-                    checkpoint.files().size(), human_bytes(static_cast<double>(checkpoint.total_bytes())));
+    checkpoint_text = fmt::format("checkpoint   {} tensors in {} files, {}: every one as the config says\n",
+                                  checkpoint.names().size(), checkpoint.files().size(),
+                                  human_bytes(static_cast<double>(checkpoint.total_bytes())));
   }
   const GenerationConfig generation = read_generation_config(o.model.folder, config, model->shape().vocab);
   const Json tokenizer = tokenizer_json(o.model.folder);
@@ -203,7 +213,8 @@ int inspect(const Options& o) {
   std::string text = shape_text(model->shape()) + checkpoint_text;
   text += tokenizer.is_null() ? "tokenizer    none in this folder\n"
                               : fmt::format("tokenizer    {} tokens, end of text: {}\n",
-                                            tokenizer["vocab_size"].get<int64_t>(), fmt::join(generation.eos_token_ids, ", "));
+                                            tokenizer["vocab_size"].get<int64_t>(),
+                                            fmt::join(generation.eos_token_ids, ", "));
   print(text + parameters_text(accounting) + memory_text(*model, accounting) +
         steps_text(*model, accounting, o.bandwidth));
   return 0;
@@ -213,8 +224,9 @@ int inspect(const Options& o) {
 
 Command inspect_command(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
-      "inspect", "Shows shapes, routing, parameters and memory; checks every tensor's name and shape; reads headers only");
+  CLI::App* command = app.add_subcommand("inspect",
+                                         "Shows shapes, routing, parameters and memory; checks every "
+                                         "tensor's name and shape; reads headers only");
   o->model.add_to(*command);
   command->add_flag("--config-only", o->config_only, "Needs nothing but config.json");
   command->add_option("--bandwidth", o->bandwidth, "Memory bandwidth in GB/s for the table of decode speed")

@@ -51,7 +51,8 @@ void write(const std::string& path, const std::map<std::string, TracedTensor>& t
 int logits(const Options& o) {
   const std::vector<std::vector<int32_t>> sequences = read_tokens(o.tokens_file);
   const LoadedModel loaded(o.model);
-  write(o.output, trace(*loaded.backend, *loaded.model, sequences, {.hidden_states = o.hidden_states, .routing = true}));
+  write(o.output, trace(*loaded.backend, *loaded.model, sequences,
+                        {.hidden_states = o.hidden_states, .routing = true}));
   return 0;
 }
 
@@ -59,9 +60,11 @@ int logits(const Options& o) {
 
 Command logits_command(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("logits", "Writes logits and routing of token sequences to a safetensors file");
+  CLI::App* command =
+      app.add_subcommand("logits", "Writes logits and routing of token sequences to a safetensors file");
   o->model.add_to(*command);
-  command->add_option("--tokens", o->tokens_file, "JSON file: a list of lists of token ids, all of one length")
+  command
+      ->add_option("--tokens", o->tokens_file, "JSON file: a list of lists of token ids, all of one length")
       ->required();
   command->add_option("--output", o->output, "The safetensors file to write")->required();
   command->add_flag("--hidden-states", o->hidden_states, "Also the hidden states");

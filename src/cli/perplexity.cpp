@@ -32,8 +32,8 @@ int run_perplexity(const Options& o) {
   options.window = o.window > 0 ? o.window : std::min<int64_t>(2048, loaded.model->shape().max_positions);
   options.stride = o.stride > 0 ? o.stride : std::max<int64_t>(1, options.window / 2);
   Progress progress("perplexity", static_cast<int64_t>(tokens.size()));
-  const Perplexity result = perplexity(*loaded.backend, *loaded.model, tokens, options,
-                                       [&](int64_t done) { progress.show(done); });
+  const Perplexity result =
+      perplexity(*loaded.backend, *loaded.model, tokens, options, [&](int64_t done) { progress.show(done); });
   if (o.json) {
     print_json({{"nll", result.nll},
                 {"perplexity", result.perplexity()},
@@ -42,8 +42,9 @@ int run_perplexity(const Options& o) {
                 {"window", options.window},
                 {"stride", options.stride}});
   } else {
-    print(fmt::format("nll        {:.6f} per token\nperplexity {:.4f}\nscored     {} of {} tokens, window {}, stride {}\n",
-                      result.nll, result.perplexity(), result.tokens, tokens.size(), options.window, options.stride));
+    print(fmt::format(
+        "nll        {:.6f} per token\nperplexity {:.4f}\nscored     {} of {} tokens, window {}, stride {}\n",
+        result.nll, result.perplexity(), result.tokens, tokens.size(), options.window, options.stride));
   }
   return 0;
 }
@@ -52,12 +53,14 @@ int run_perplexity(const Options& o) {
 
 Command perplexity_command(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  CLI::App* command =
-      app.add_subcommand("perplexity", "Negative log likelihood per token and perplexity of a text, in windows");
+  CLI::App* command = app.add_subcommand(
+      "perplexity", "Negative log likelihood per token and perplexity of a text, in windows");
   o->model.add_to(*command);
   command->add_option("FILE", o->file, "UTF-8 text")->required();
-  command->add_option("--window", o->window, "Tokens the model sees at once; default the smaller of 2048 and what "
-                                             "the model was trained for")
+  command
+      ->add_option("--window", o->window,
+                   "Tokens the model sees at once; default the smaller of 2048 and what "
+                   "the model was trained for")
       ->check(CLI::Range(2, INT32_MAX));
   command->add_option("--stride", o->stride, "Tokens from one window to the next; default half a window")
       ->check(CLI::Range(1, INT32_MAX));

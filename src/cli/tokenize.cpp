@@ -22,7 +22,8 @@ std::vector<int32_t> parse_ids(const std::string& line) {
   if (!ids.is_array()) throw Error("stdin", "", "a JSON array of token ids", describe(ids));
   std::vector<int32_t> result;
   for (const Json& id : ids) {
-    if (!id.is_number_integer() || id < 0 || id > INT32_MAX) throw Error("stdin", "", "a token id", describe(id));
+    if (!id.is_number_integer() || id < 0 || id > INT32_MAX)
+      throw Error("stdin", "", "a token id", describe(id));
     result.push_back(id.get<int32_t>());
   }
   return result;
@@ -33,7 +34,8 @@ std::string convert(const Tokenizer& tokenizer, const Options& o, const std::str
     const std::string decoded = tokenizer.decode(parse_ids(text), o.skip_special);
     return o.json ? Json(decoded).dump(-1, ' ', false, Json::error_handler_t::replace) : decoded;
   }
-  return Json(tokenizer.encode(text, {.add_special_tokens = o.add_special, .parse_special = !o.literal})).dump();
+  return Json(tokenizer.encode(text, {.add_special_tokens = o.add_special, .parse_special = !o.literal}))
+      .dump();
 }
 
 int tokenize(const Options& o) {
@@ -44,7 +46,8 @@ int tokenize(const Options& o) {
     print(convert(tokenizer, o, text) + "\n");
     return 0;
   }
-  while (std::getline(std::cin, text)) print(convert(tokenizer, o, text) + "\n");
+  while (std::getline(std::cin, text))
+    print(convert(tokenizer, o, text) + "\n");
   return 0;
 }
 
@@ -52,11 +55,13 @@ int tokenize(const Options& o) {
 
 Command tokenize_command(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("tokenize", "Turns each line of stdin into a JSON array of token ids");
+  CLI::App* command =
+      app.add_subcommand("tokenize", "Turns each line of stdin into a JSON array of token ids");
   command->add_option("MODEL", o->folder, "Folder with a tokenizer.json")->required();
   command->add_flag("--decode", o->decode, "The other way: each line of stdin is an array of ids");
   command->add_flag("--whole", o->whole, "Takes all of stdin, line breaks included, as one text");
-  command->add_flag("--add-special", o->add_special, "Adds what the tokenizer puts around a text, such as a BOS token");
+  command->add_flag("--add-special", o->add_special,
+                    "Adds what the tokenizer puts around a text, such as a BOS token");
   command->add_flag("--literal", o->literal, "Special tokens written in the text are ordinary text");
   command->add_flag("--skip-special", o->skip_special, "With --decode: leaves special tokens out");
   command->add_flag("--json", o->json, "With --decode: prints each text as a JSON string");

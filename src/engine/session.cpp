@@ -42,8 +42,6 @@ std::string_view name(FinishReason reason) {
     case FinishReason::kMaxTokens:
     case FinishReason::kContextFull:
       return "length";
-    case FinishReason::kCancelled:
-      return "cancelled";
   }
   return "";
 }
@@ -121,10 +119,12 @@ void Session::admit() {
   }
 }
 
-// Sequences that wait for one token only come first, so that a long prompt never makes them wait a whole step.
+// Sequences that wait for one token only come first, so that a long prompt never makes them wait a whole
+// step.
 std::vector<Session::Sequence*> Session::by_urgency() const {
   std::vector<Sequence*> order;
-  for (const auto& sequence : running_) order.push_back(sequence.get());
+  for (const auto& sequence : running_)
+    order.push_back(sequence.get());
   std::ranges::stable_partition(order, [](const Sequence* s) { return s->length() - s->computed == 1; });
   return order;
 }

@@ -13,7 +13,8 @@ namespace {
 
 class Recorder final : public ForwardObserver {
  public:
-  Recorder(Backend& backend, const TraceOptions& options, int64_t batch, std::map<std::string, TracedTensor>& out)
+  Recorder(Backend& backend, const TraceOptions& options, int64_t batch,
+           std::map<std::string, TracedTensor>& out)
       : backend_(backend), options_(options), batch_(batch), out_(out) {}
 
   void on_hidden_state(int index, const Tensor& x) override {
@@ -64,7 +65,8 @@ std::map<std::string, TracedTensor> trace(Backend& backend, const Model& model,
   StepBuilder step;
   for (const auto& tokens : sequences) {
     if (static_cast<int64_t>(tokens.size()) != length) {
-      throw Error("tokens", "", fmt::format("sequences of equal length {}", length), fmt::format("{}", tokens.size()));
+      throw Error("tokens", "", fmt::format("sequences of equal length {}", length),
+                  fmt::format("{}", tokens.size()));
     }
     check_ids(tokens, model.shape().vocab);
     SY_CHECK(cached.emplace_back(cache).reserve(length), "a cache of {} blocks", cache.total_blocks());

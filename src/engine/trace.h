@@ -1,5 +1,5 @@
-// A whole forward pass over sequences of equal length, with everything that it shows: for writing references and for
-// comparing with them.
+// A whole forward pass over sequences of equal length, with everything that it shows: for writing references
+// and for comparing with them.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace switchyard {
 
 struct TracedTensor {
   std::vector<int64_t> shape;
-  std::vector<float> values;     // or
-  std::vector<int32_t> ids;      // for expert ids
+  std::vector<float> values;  // or
+  std::vector<int32_t> ids;   // for expert ids
 };
 
 struct TraceOptions {
@@ -23,8 +23,8 @@ struct TraceOptions {
 };
 
 // Names and shapes, B sequences of T tokens:
-//   logits [B, T, V]; hidden_states.N [B, T, D]; router.N.logits [B*T, E], router.N.experts and router.N.weights
-//   [B*T, K] for each sparse layer N.
+//   logits [B, T, V]; hidden_states.N [B, T, D]; router.N.logits [B*T, E], router.N.experts and
+//   router.N.weights [B*T, K] for each sparse layer N.
 // Throws Error when a token id is outside the vocabulary or the sequences differ in length or are empty.
 std::map<std::string, TracedTensor> trace(Backend& backend, const Model& model,
                                           const std::vector<std::vector<int32_t>>& sequences,

@@ -13,7 +13,8 @@ Accounting account(const Model& model) {
     if (parameter.component == Component::kExperts) {
       share = static_cast<double>(shape.top_k) / static_cast<double>(shape.experts);
     }
-    for (ParameterCount* sum : {&result.by_component[static_cast<size_t>(parameter.component)], &result.sum}) {
+    for (ParameterCount* sum :
+         {&result.by_component[static_cast<size_t>(parameter.component)], &result.sum}) {
       sum->total += count;
       sum->active += share * static_cast<double>(count);
     }

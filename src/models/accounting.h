@@ -1,5 +1,5 @@
-// What a model costs: parameters, the share that works for each token, and the bytes that a step must read. All from
-// shapes; no weight is touched.
+// What a model costs: parameters, the share that works for each token, and the bytes that a step must read.
+// All from shapes; no weight is touched.
 #pragma once
 
 #include <array>
@@ -24,12 +24,12 @@ struct Accounting {
 
 Accounting account(const Model& model);
 
-// E * (1 - (1 - K/E)^tokens): distinct experts that a step of so many tokens expects to touch in a layer, when
-// every token chooses independently and evenly.
+// E * (1 - (1 - K/E)^tokens): distinct experts that a step of so many tokens expects to touch in a layer,
+// when every token chooses independently and evenly.
 double expected_distinct_experts(int64_t experts, int64_t top_k, int64_t tokens);
 
-// Parameters that a decode step of so many sequences reads: everything but the embedding rows it does not look up
-// and the experts it does not touch. Keys and values come on top.
+// Parameters that a decode step of so many sequences reads: everything but the embedding rows it does not
+// look up and the experts it does not touch. Keys and values come on top.
 double parameters_read_per_step(const Model& model, const Accounting& accounting, int64_t sequences);
 
 }  // namespace switchyard

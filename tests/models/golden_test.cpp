@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "engine/trace.h"
 #include "ops/ops.h"
 #include "ops/tape.h"
 #include "support/model_runner.h"
@@ -104,34 +105,34 @@ TEST(GoldenData, EveryFamilyHasSome) {
 }
 
 TEST_P(Golden, HiddenStatesRoutingAndLogits) {
-  Seen seen(*backend_);
-  const std::vector<float> logits = all_logits(*backend_, *model_, sequences_, 1 << 30, 16, &seen);
-  EXPECT_LE(largest_difference(logits, reference_.at("logits").values), kLogitTolerance);
+  const auto traced = trace(*backend_, *model_, sequences_, {.hidden_states = true, .routing = true});
+  const auto expect_close = [&](const std::string& got, const std::string& want, double tolerance) {
+    EXPECT_LE(largest_difference(traced.at(got).values, reference_.at(want).values), tolerance) << got;
+  };
+  expect_close("logits", "logits", kLogitTolerance);
   const int64_t L = model_->shape().layer_count();
   for (int64_t i = 0; i <= L; ++i) {
-    EXPECT_LE(largest_difference(seen.hidden_states[static_cast<int>(i)],
-                                 reference_.at(fmt::format("hidden_states.{}", i)).values),
-              kLogitTolerance)
-        << "hidden state " << i;
+    const std::string hidden = fmt::format("hidden_states.{}", i);
+    expect_close(hidden, hidden, kLogitTolerance);
   }
   for (int64_t i = 0; i < L; ++i) {
-    const int layer = static_cast<int>(i);
-    const std::string gate = fmt::format("router.model.layers.{}.mlp.gate.", i);
-    ASSERT_EQ(reference_.contains(gate + "logits"),
-              model_->shape().layers[static_cast<size_t>(i)].experts > 0);
-    if (!reference_.contains(gate + "logits")) continue;
-    EXPECT_LE(largest_difference(seen.router_logits[layer], reference_.at(gate + "logits").values),
-              kLogitTolerance);
-    EXPECT_LE(largest_difference(seen.expert_weights[layer], reference_.at(gate + "out0").values),
-              kWeightTolerance);
-    EXPECT_EQ(seen.expert_ids[layer], reference_.at(gate + "out1").ids()) << "layer " << i;
+    const std::string got = fmt::format("router.{}.", i);
+    const std::string want = fmt::format("router.model.layers.{}.mlp.gate.", i);
+    const bool sparse = model_->shape().layers[static_cast<size_t>(i)].experts > 0;
+    ASSERT_EQ(reference_.contains(want + "logits"), sparse);
+    if (!sparse) continue;
+    expect_close(got + "logits", want + "logits", kLogitTolerance);
+    expect_close(got + "weights", want + "out0", kWeightTolerance);
+    EXPECT_EQ(traced.at(got + "experts").ids, reference_.at(want + "out1").ids()) << "layer " << i;
   }
 }
 
 TEST_P(Golden, GreedyContinuationIsIdentical) {
   const std::vector<int32_t> prompt = reference_.at("greedy_prompt").ids();
   const std::vector<int32_t> want = reference_.at("greedy_output").ids();
-  EXPECT_EQ(greedy(*backend_, *model_, prompt, static_cast<int64_t>(want.size() - prompt.size())), want);
+  EXPECT_EQ(
+      greedy_continuation(*backend_, *model_, prompt, static_cast<int64_t>(want.size() - prompt.size())),
+      want);
 }
 
 // A token's result depends on its own sequence alone: bit for bit, however the work is cut.

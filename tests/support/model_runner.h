@@ -1,7 +1,7 @@
 // Runs a model on whole sequences and keeps what the forward pass shows.
 #pragma once
 
-#include <map>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,8 +16,9 @@ namespace switchyard {
 
 struct BackendUnderTest {
   std::string name;
-  std::unique_ptr<Backend> (*make)();
+  std::function<std::unique_ptr<Backend>()> make;
 };
+// The reference, and the CPU backend with each instruction set of the machine.
 std::vector<BackendUnderTest> backends_under_test();
 
 // Keeps each layer's routing, for losses on it.
@@ -26,25 +27,10 @@ struct RoutingCollector final : ForwardObserver {
   std::vector<Routing> routings;
 };
 
-// Everything that a forward pass shows, on the host, rows in the order of the batch.
-struct Seen final : ForwardObserver {
-  explicit Seen(Backend& b) : backend(b) {}
-  void on_hidden_state(int index, const Tensor& x) override;
-  void on_route(int layer, const Tensor& logits, const Routing& routing) override;
-
-  Backend& backend;
-  std::map<int, std::vector<float>> hidden_states;
-  std::map<int, std::vector<float>> router_logits;
-  std::map<int, std::vector<int32_t>> expert_ids;
-  std::map<int, std::vector<float>> expert_weights;
-};
-
 // Logits of every token of every sequence, the sequences batched into one step, or cut into steps of `chunk`
 // tokens of each sequence. Concatenated in sequence order.
 std::vector<float> all_logits(Backend& backend, const Model& model,
                               const std::vector<std::vector<int32_t>>& sequences, int64_t chunk = 1 << 30,
-                              int64_t block_size = 16, Seen* seen = nullptr);
-
-std::vector<int32_t> greedy(Backend& backend, const Model& model, std::vector<int32_t> tokens, int64_t count);
+                              int64_t block_size = 16);
 
 }  // namespace switchyard
