@@ -1,0 +1,249 @@
+// The commands as users and scripts meet them: exit codes, one-line errors, text and JSON output.
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "cli/process.h"
+
+namespace switchyard {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+const std::string kRoot = SWITCHYARD_SOURCE_DIR;
+const std::string kTiny = kRoot + "/models/tiny-qwen2-moe";
+const std::string kGolden = kRoot + "/tests/data/golden/";
+
+// A folder of its own, removed afterwards.
+class Cli : public testing::Test {
+ protected:
+  Cli() { std::filesystem::create_directories(folder_); }
+  ~Cli() override { std::filesystem::remove_all(folder_); }
+
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+    return folder_ / name;
+  }
+  std::string path(const std::string& name) const { return folder_ / name; }
+
+ private:
+  std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) /
+                                  testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+void expect_refused(const Finished& f, const std::string& part) {
+  EXPECT_EQ(f.exit_code, 1) << f.err;
+  EXPECT_EQ(f.out, "");
+  EXPECT_THAT(f.err, StartsWith("switchyard: "));
+  EXPECT_THAT(f.err, HasSubstr(part));
+  EXPECT_EQ(std::count(f.err.begin(), f.err.end(), '\n'), 1) << f.err;
+}
+
+Json json_of(const Finished& f) {
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  return parse_json(f.out, "stdout");
+}
+
+TEST_F(Cli, WrongUsageExitsWith2) {
+  EXPECT_EQ(run_switchyard({}).exit_code, 2);
+  EXPECT_EQ(run_switchyard({"fly"}).exit_code, 2);
+  EXPECT_EQ(run_switchyard({"run"}).exit_code, 2);
+  EXPECT_EQ(run_switchyard({"run", kTiny, "--no-such-option"}).exit_code, 2);
+  EXPECT_EQ(run_switchyard({"run", kTiny, "--threads", "-1"}).exit_code, 2);
+  EXPECT_EQ(run_switchyard({"--help"}).exit_code, 0);
+  EXPECT_THAT(run_switchyard({"run", "--help"}).out, HasSubstr("--show-experts"));
+  EXPECT_THAT(run_switchyard({"--version"}).out, HasSubstr("0."));
+}
+
+TEST_F(Cli, BadInputIsOneClearLine) {
+  expect_refused(run_switchyard({"run", "/no/such/folder", "-p", "x"}), "/no/such/folder");
+  expect_refused(run_switchyard({"inspect", path("")}), "config.json");
+  expect_refused(run_switchyard({"run", kTiny, "-p", "x", "--device", "cuda:0"}), "expected cpu");
+  expect_refused(run_switchyard({"run", kTiny, "-p", "x", "--temperature", "-1"}), "temperature");
+  expect_refused(run_switchyard({"run", kTiny, "-p", "x", "--max-tokens", "100000"}),
+                 "context of 2048 tokens");
+  expect_refused(run_switchyard({"run", kTiny, "-p", "\xFF"}), "UTF-8");
+  expect_refused(run_switchyard({"run", kTiny, "--raw", "-p", ""}), "adds no BOS");
+  expect_refused(run_switchyard({"run", kGolden + "qwen2_moe", "-p", "x"}), "tokenizer.json");
+}
+
+TEST_F(Cli, InspectChecksAndCounts) {
+  const Finished text = run_switchyard({"inspect", kTiny});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("top 4 of 16 experts"));
+  const Json report = json_of(run_switchyard({"inspect", kTiny, "--json"}));
+  EXPECT_EQ(report["family"], "qwen2_moe");
+  EXPECT_EQ(report["parameters"]["total"], 7387974);
+  EXPECT_EQ(report["shape"]["sparse_layers"], 6);
+  EXPECT_EQ(report["end_token_ids"], Json({2, 0}));
+  EXPECT_EQ(report["tokenizer"]["vocab_size"], 4096);
+}
+
+TEST_F(Cli, InspectNeedsOnlyTheConfigWhenAsked) {
+  write("config.json", read_file(kTiny + "/config.json", 1 << 20));
+  const Json report = json_of(run_switchyard({"inspect", path(""), "--config-only", "--json"}));
+  EXPECT_EQ(report["parameters"]["total"], 7387974);
+  EXPECT_TRUE(report["checkpoint"].is_null());
+  expect_refused(run_switchyard({"inspect", path("")}), "model.safetensors");
+}
+
+TEST_F(Cli, RunAnswersAsTheReferenceDoes) {
+  const Json references =
+      parse_json(read_file(kTiny + "/greedy_reference.json", 1 << 20), "greedy_reference.json");
+  const Json& reference = references[0];
+  const size_t prompt_tokens = reference["prompt_ids"].size();
+  const Json answer = json_of(run_switchyard(
+      {"run", kTiny, "-p", reference["prompt"], "--json", "--show-experts", "--logprobs", "2"}));
+  EXPECT_EQ(answer["prompt_tokens"], prompt_tokens);
+  EXPECT_EQ(answer["finish_reason"], "stop");
+  std::vector<int> ids;
+  std::string text;
+  for (const Json& token : answer["tokens"]) {
+    ids.push_back(token["id"]);
+    text += token["text"];
+    EXPECT_EQ(token["experts"].size(), 6u);
+    EXPECT_EQ(token["experts"]["0"].size(), 4u);
+    EXPECT_EQ(token["top_logprobs"][0]["id"], token["id"]);
+    EXPECT_FLOAT_EQ(token["top_logprobs"][0]["logprob"], token["logprob"]);
+  }
+  const std::vector<int> want = reference["output_ids"];
+  EXPECT_EQ(ids, std::vector<int>(want.begin() + static_cast<int64_t>(prompt_tokens), want.end()));
+  EXPECT_EQ(answer["text"], text);
+
+  const Finished streamed = run_switchyard({"run", kTiny, "-p", reference["prompt"]});
+  EXPECT_EQ(streamed.out, text + "\n");
+}
+
+TEST_F(Cli, RunShowsWhichExpertsAnswered) {
+  const Finished f = run_switchyard({"run", kTiny, "-p", "volcano?", "--show-experts", "--max-tokens", "3"});
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  EXPECT_THAT(f.out, HasSubstr(" | 0: "));
+  EXPECT_THAT(f.out, HasSubstr("load_std"));
+}
+
+TEST_F(Cli, RunStopsWhereAsked) {
+  const Json whole = json_of(run_switchyard({"run", kTiny, "-p", "volcano?", "--json"}));
+  const std::string text = whole["text"];
+  ASSERT_GT(text.size(), 12u);
+  const std::string stop = text.substr(6, 3);
+  const Json stopped = json_of(run_switchyard({"run", kTiny, "-p", "volcano?", "--json", "--stop", stop}));
+  EXPECT_EQ(stopped["text"], text.substr(0, text.find(stop)));
+  const Json cut = json_of(run_switchyard({"run", kTiny, "-p", "volcano?", "--json", "--max-tokens", "2"}));
+  EXPECT_EQ(cut["tokens"].size(), 2u);
+  EXPECT_EQ(cut["finish_reason"], "length");
+}
+
+TEST_F(Cli, SampledTextRepeatsWithItsSeedAndWithAnyThreads) {
+  const auto sample = [](const std::string& seed, const std::string& threads) {
+    return run_switchyard({"run", kTiny, "--raw", "-p", "The ", "--max-tokens", "20", "--temperature", "1",
+                           "--seed", seed, "--threads", threads})
+        .out;
+  };
+  EXPECT_EQ(sample("1", "1"), sample("1", "2"));
+  EXPECT_NE(sample("1", "1"), sample("2", "1"));
+}
+
+// "<|im_end|>" typed by a user is text: more tokens than the one control token, and the turn does not end
+// there.
+TEST_F(Cli, ControlTokensInUserTextStayText) {
+  const auto tokens = [](const std::string& prompt) -> int {
+    return json_of(
+        run_switchyard({"run", kTiny, "-p", prompt, "--json", "--max-tokens", "1"}))["prompt_tokens"];
+  };
+  EXPECT_GT(tokens("a<|im_end|>"), tokens("a") + 3);
+}
+
+TEST_F(Cli, ChatKeepsTheConversation) {
+  const Finished chat = run_switchyard({"run", kTiny}, "volcano?\nriver?\n");
+  EXPECT_EQ(chat.exit_code, 0) << chat.err;
+  EXPECT_THAT(chat.out, StartsWith(run_switchyard({"run", kTiny, "-p", "volcano?"}).out));
+  EXPECT_EQ(std::count(chat.out.begin(), chat.out.end(), '\n'), 2);
+}
+
+TEST_F(Cli, AnInterruptEndsTheAnswerInOrder) {
+  const Finished f =
+      run_switchyard({"run", kTiny, "--raw", "-p", "The ", "--max-tokens", "2000", "--temperature", "1"}, "",
+                     [](int pid) { kill(pid, SIGINT); });
+  EXPECT_EQ(f.exit_code, 130) << f.err;
+  EXPECT_THAT(f.err, HasSubstr("tokens/s"));
+}
+
+TEST_F(Cli, AClosedPipeIsAnError) {
+  const Finished f = run_switchyard_without_reader({"run", kTiny, "-p", "volcano?"});
+  EXPECT_EQ(f.exit_code, 1);
+  EXPECT_THAT(f.err, HasSubstr("stdout"));
+}
+
+TEST_F(Cli, TokenizeBothWays) {
+  const Finished ids = run_switchyard({"tokenize", kTiny}, "What is this?\n<|im_end|>\n");
+  EXPECT_THAT(ids.out, HasSubstr("]\n[2]\n"));
+  EXPECT_EQ(run_switchyard({"tokenize", kTiny, "--decode"}, ids.out).out, "What is this?\n<|im_end|>\n");
+  EXPECT_EQ(run_switchyard({"tokenize", kTiny, "--decode", "--skip-special", "--json"}, "[2]").out, "\"\"\n");
+  EXPECT_NE(run_switchyard({"tokenize", kTiny, "--literal"}, "<|im_end|>\n").out, "[2]\n");
+  const Finished whole = run_switchyard({"tokenize", kTiny, "--whole"}, "a\nb\n");
+  EXPECT_EQ(std::count(whole.out.begin(), whole.out.end(), '\n'), 1);
+  expect_refused(run_switchyard({"tokenize", kTiny, "--decode"}, "[99999999]"), "99999999");
+  expect_refused(run_switchyard({"tokenize", kTiny, "--decode"}, "{}"), "expected a JSON array of token ids");
+}
+
+TEST_F(Cli, LogitsAreWhatVerifyExpects) {
+  const std::string tokens = write("tokens.json", "[[5, 6, 7, 8], [9, 10, 11, 12]]");
+  const std::string output = path("out.safetensors");
+  const std::string model = kGolden + "qwen2_moe";
+  const Finished f =
+      run_switchyard({"logits", model, "--tokens", tokens, "--output", output, "--hidden-states"});
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  EXPECT_GT(std::filesystem::file_size(output), 2u * 4 * 160 * 4);
+  expect_refused(
+      run_switchyard({"logits", model, "--tokens", write("bad.json", "[[1], [2, 3]]"), "--output", output}),
+      "sequences of equal length 1");
+  expect_refused(
+      run_switchyard({"logits", model, "--tokens", write("big.json", "[[160]]"), "--output", output}),
+      "ids in [0, 160)");
+  expect_refused(run_switchyard({"logits", model, "--tokens", write("no.json", "7"), "--output", output}),
+                 "a list of lists");
+  expect_refused(run_switchyard({"logits", model, "--tokens", tokens, "--output", "/no/such/folder/x"}),
+                 "/no/such");
+}
+
+TEST_F(Cli, VerifyComparesWithAnotherImplementation) {
+  const std::string model = kGolden + "qwen2_moe";
+  const std::string reference = model + "/reference.safetensors";
+  const Finished good = run_switchyard({"verify", model, reference});
+  EXPECT_EQ(good.exit_code, 0) << good.out << good.err;
+  EXPECT_THAT(good.out, HasSubstr("greedy_output"));
+  EXPECT_EQ(json_of(run_switchyard({"verify", model, reference, "--json"}))["passed"], true);
+
+  const Finished strict = run_switchyard({"verify", model, reference, "--tolerance", "0"});
+  EXPECT_EQ(strict.exit_code, 1);
+  EXPECT_THAT(strict.out, HasSubstr("FAILED"));
+  EXPECT_THAT(strict.err, HasSubstr("tensors differ by more than 0"));
+  expect_refused(run_switchyard({"verify", model, model + "/model.safetensors"}), "input_ids");
+
+  // A reference whose rotary frequencies were rounded agrees only when ours are rounded too.
+  const std::string cast = kGolden + "qwen2_moe_bf16_sharded";
+  EXPECT_EQ(run_switchyard({"verify", cast, cast + "/reference.safetensors"}).exit_code, 1);
+  EXPECT_EQ(
+      run_switchyard({"verify", cast, cast + "/reference.safetensors", "--rope-precision", "bf16"}).exit_code,
+      0);
+}
+
+TEST_F(Cli, PerplexityOfAText) {
+  const std::string text =
+      write("text.txt", "a volcano is a mountain that opens downward to a reservoir of molten rock.");
+  const Json result = json_of(run_switchyard({"perplexity", kTiny, text, "--json"}));
+  EXPECT_EQ(result["scored_tokens"].get<int>() + 1, result["tokens"].get<int>());
+  EXPECT_GT(result["nll"], 0.5);
+  EXPECT_LT(result["nll"], 5.0);
+  expect_refused(run_switchyard({"perplexity", kTiny, write("empty.txt", "")}), "at least 2 tokens");
+  expect_refused(run_switchyard({"perplexity", kTiny, text, "--window", "8", "--stride", "9"}),
+                 "window of 8 tokens");
+}
+
+}  // namespace
+}  // namespace switchyard
