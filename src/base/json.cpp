@@ -13,48 +13,69 @@
 namespace switchyard {
 namespace {
 
-// Watches the parser's events for depth and duplicate keys.
-class Guard {
+// Reads a document without building it, and throws Error for what parse_json() refuses.
+template <typename AnyJson>
+class Guard : public nlohmann::json_sax<AnyJson> {
  public:
   explicit Guard(const std::string& where) : where_(where) {}
 
-  template <typename AnyJson>
-  bool operator()(int depth, typename AnyJson::parse_event_t event, const AnyJson& parsed) {
-    using Event = typename AnyJson::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) {
-      if (depth >= kMaxJsonDepth) {
-        throw Error(where_, "", fmt::format("JSON nested at most {} deep", kMaxJsonDepth), "deeper nesting");
-      }
-    }
-    if (event == Event::object_start) keys_.emplace_back();
-    if (event == Event::object_end) keys_.pop_back();
-    if (event == Event::key) {
-      const auto& key = parsed.template get_ref<const std::string&>();
-      if (!keys_.back().insert(key).second) {
-        throw Error(where_, fmt::format("key '{}'", printable(key)), "each key once in an object",
-                    "it twice");
-      }
-    }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(typename AnyJson::binary_t&) override { return true; }
+
+  bool start_object(size_t) override {
+    enter();
+    keys_.emplace_back();
+    return true;
+  }
+  bool end_object() override {
+    --depth_;
+    keys_.pop_back();
+    return true;
+  }
+  bool start_array(size_t) override {
+    enter();
+    return true;
+  }
+  bool end_array() override {
+    --depth_;
     return true;
   }
 
+  bool key(std::string& key) override {
+    if (keys_.back().insert(key).second) return true;
+    throw Error(where_, fmt::format("key '{}'", printable(key)), "each key once in an object", "it twice");
+  }
+
+  bool parse_error(size_t byte, const std::string&, const nlohmann::json::exception& e) override {
+    throw Error(where_, fmt::format("byte {}", byte), "valid JSON", printable(e.what(), 200));
+  }
+
  private:
+  void enter() {
+    if (depth_ >= kMaxJsonDepth) {
+      throw Error(where_, "", fmt::format("JSON nested at most {} deep", kMaxJsonDepth), "deeper nesting");
+    }
+    ++depth_;
+  }
+
   const std::string& where_;
+  int depth_ = 0;
   std::vector<std::unordered_set<std::string>> keys_;
 };
 
+// Two passes: the library's parser with a callback would do in one, but after each object it searches all
+// siblings for discarded values, which takes quadratic time for the many thousands of objects of a
+// safetensors header.
 template <typename AnyJson>
 AnyJson parse(std::string_view text, const std::string& where) {
-  Guard guard(where);
-  try {
-    return AnyJson::parse(text, [&](int depth, typename AnyJson::parse_event_t event, AnyJson& parsed) {
-      return guard(depth, event, parsed);
-    });
-  } catch (const nlohmann::json::parse_error& e) {
-    throw Error(where, fmt::format("byte {}", e.byte), "valid JSON", printable(e.what(), 200));
-  } catch (const nlohmann::json::exception& e) {  // e.g. a number beyond the range of a double
-    throw Error(where, "", "valid JSON", printable(e.what(), 200));
-  }
+  Guard<AnyJson> guard(where);
+  AnyJson::sax_parse(text, &guard);
+  return AnyJson::parse(text);
 }
 
 }  // namespace

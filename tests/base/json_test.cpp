@@ -1,8 +1,12 @@
 #include "base/json.h"
 
+#include <chrono>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "support/expect_error.h"
 
 namespace switchyard {
@@ -29,6 +33,16 @@ TEST(Json, NamesTheByteOfASyntaxError) {
   expect_error([] { parse_json("", "f.json"); }, "f.json: byte 1");
   expect_error([] { parse_json("\"\xFF\"", "f.json"); }, "f.json: byte");
   expect_error([] { parse_json("1e999", "f.json"); }, "f.json");
+}
+
+// A parser that is quadratic in the number of objects would need minutes.
+TEST(Json, ParsesManyObjectsInLinearTime) {
+  std::string text = "{";
+  for (int i = 0; i < 200'000; ++i)
+    text += fmt::format("{}\"{}\": {{}}", i == 0 ? "" : ", ", i);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(parse_json(text + "}", "t").size(), 200'000u);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
 TEST(ReadFile, RefusesMissingLargeAndSpecialFiles) {

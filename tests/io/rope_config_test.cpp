@@ -119,7 +119,7 @@ TEST(RopeConfig, RefusesBadValues) {
   expect_refused(yarn("\"mscale\": true"), "rope_scaling.mscale: expected a number, got true");
   expect_refused(yarn("\"truncate\": 1"), "rope_scaling.truncate: expected true or false, got 1");
   expect_refused(yarn("\"original_max_position_embeddings\": 2.5"),
-                 "expected an integer in [1, 2^31), got 2.5");
+                 "rope_scaling.original_max_position_embeddings: expected an integer in [1, 2^31), got 2.5");
   expect_refused(R"({"rope_scaling": {"type": "yarn", "factor": 2}})",
                  "max_position_embeddings: expected an integer in [1, 2147483647], got no such key");
   expect_refused(R"({"max_position_embeddings": 64, "rope_scaling": {"type": "longrope", "short_factor": [],

@@ -1,5 +1,6 @@
 #include "io/safetensors_writer.h"
 
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -93,6 +94,19 @@ TEST(SafetensorsWriter, CopiesAPythonFile) {
               0)
         << tensor.name;
   }
+}
+
+// Quadratic time in the number of tensors, in the writer or the reader, would need minutes.
+TEST(SafetensorsWriter, TakesManyTensors) {
+  const TempFolder folder;
+  std::vector<TensorDeclaration> declared;
+  for (int i = 0; i < 100'000; ++i)
+    declared.push_back({fmt::format("{}", i), DType::kF32, {0}});
+  const auto begin = std::chrono::steady_clock::now();
+  SafetensorsWriter writer(folder.path("f"), declared);
+  writer.finish();
+  EXPECT_EQ(SafetensorsFile::open(folder.path("f"))->tensors().size(), declared.size());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
 }
 
 TEST(SafetensorsWriter, WritesAnEmptyFile) {
