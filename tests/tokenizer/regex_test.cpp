@@ -9,13 +9,13 @@
 namespace switchyard {
 namespace {
 
-const Place kPlace{"f.json", "pattern"};
+const JsonPlace kPlace{"f.json", "pattern"};
 
 std::vector<std::string> matches(std::string_view pattern, std::string_view text) {
-  std::vector<Span> spans;
+  std::vector<PatternSpan> spans;
   Pattern::regex(pattern, kPlace).find_all(text, spans);
   std::vector<std::string> out;
-  for (const Span& span : spans) {
+  for (const PatternSpan& span : spans) {
     if (span.matched) out.emplace_back(text.substr(span.begin, span.end - span.begin));
   }
   return out;
