@@ -93,7 +93,7 @@ const AddedToken* TokenMatcher::longest_at(std::string_view text, size_t begin,
 }
 
 void TokenMatcher::split(std::string_view text, const SpecialRule& rule,
-                         std::vector<Segment>& segments) const {
+                         std::vector<TokenSegment>& segments) const {
   segments.clear();
   size_t covered = 0;
   for (size_t at = 0; at < text.size();) {
@@ -117,7 +117,7 @@ void TokenMatcher::split(std::string_view text, const SpecialRule& rule,
   if (covered != text.size()) segments.push_back({covered, text.size(), nullptr});
 }
 
-AddedTokens::AddedTokens(const Json& array, const Place& place, const Vocabulary& vocabulary,
+AddedTokens::AddedTokens(const Json& array, const JsonPlace& place, const Vocabulary& vocabulary,
                          const Normalizer& normalizer) {
   if (array.is_null()) return;
   if (!array.is_array()) place.refuse("an array", describe(array));

@@ -29,7 +29,7 @@ struct AddedToken {
 };
 
 // A stretch of a text: an added token with the white space it takes along, or text in between.
-struct Segment {
+struct TokenSegment {
   size_t begin = 0;
   size_t end = 0;
   const AddedToken* token = nullptr;  // nullptr: text
@@ -48,7 +48,7 @@ class TokenMatcher {
 
   // The segments of `text`, which cover it unless a token's stripping reaches into a later match; in that
   // case they overlap just as the library's do.
-  void split(std::string_view text, const SpecialRule& rule, std::vector<Segment>& segments) const;
+  void split(std::string_view text, const SpecialRule& rule, std::vector<TokenSegment>& segments) const;
 
  private:
   struct Node {
@@ -65,7 +65,7 @@ class AddedTokens {
  public:
   // Throws Error for malformed entries and for ids that contradict the vocabulary or the library's numbering
   // (a token outside the vocabulary gets the next free id in the order of the list).
-  AddedTokens(const Json& array, const Place& place, const Vocabulary& vocabulary,
+  AddedTokens(const Json& array, const JsonPlace& place, const Vocabulary& vocabulary,
               const Normalizer& normalizer);
 
   // The matchers point into this object.

@@ -11,7 +11,7 @@ namespace {
 constexpr char32_t kShortChars = 0x800;  // those of one or two bytes: ASCII and the byte alphabet among them
 constexpr int32_t kMissing = -1;
 
-JsonObject checked_model(const Json& model, const Place& place) {
+JsonObject checked_model(const Json& model, const JsonPlace& place) {
   const JsonObject object(model, place);
   if (object.string("type") != "BPE") object.place("type").refuse("BPE", printable(object.string("type")));
   object.allow_only({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
@@ -28,7 +28,7 @@ JsonObject checked_model(const Json& model, const Place& place) {
 }
 
 // A merge is ["a", "b"] or, in older files, "a b".
-std::pair<std::string_view, std::string_view> split_merge(const Json& merge, const Place& place,
+std::pair<std::string_view, std::string_view> split_merge(const Json& merge, const JsonPlace& place,
                                                           size_t index) {
   if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
     return {merge[0].get_ref<const std::string&>(), merge[1].get_ref<const std::string&>()};
@@ -49,7 +49,7 @@ bool merges_later(const Bpe::Scratch::Candidate& a, const Bpe::Scratch::Candidat
 
 }  // namespace
 
-Bpe::Bpe(const Json& model, const Place& place, bool words_are_byte_level)
+Bpe::Bpe(const Json& model, const JsonPlace& place, bool words_are_byte_level)
     : vocabulary_(checked_model(model, place).at("vocab"), place.key("vocab")), place_(place) {
   const JsonObject object(model, place);
   fuse_unk_ = object.boolean_or("fuse_unk", false);
@@ -64,7 +64,7 @@ Bpe::Bpe(const Json& model, const Place& place, bool words_are_byte_level)
   find_bytes(object.place("vocab"), words_are_byte_level);
 }
 
-void Bpe::parse_merges(const Json& merges, const Place& place) {
+void Bpe::parse_merges(const Json& merges, const JsonPlace& place) {
   merges_.reserve(merges.size());
   int32_t rank = 0;
   for (size_t i = 0; i < merges.size(); ++i) {
@@ -74,7 +74,7 @@ void Bpe::parse_merges(const Json& merges, const Place& place) {
   }
 }
 
-void Bpe::add_merge(std::pair<std::string_view, std::string_view> merge, int32_t rank, const Place& place,
+void Bpe::add_merge(std::pair<std::string_view, std::string_view> merge, int32_t rank, const JsonPlace& place,
                     size_t index) {
   const auto id = [&](std::string_view token) {
     const auto found = vocabulary_.find(token);
@@ -88,7 +88,7 @@ void Bpe::add_merge(std::pair<std::string_view, std::string_view> merge, int32_t
   merges_.set(left, right, {rank, id(std::string(merge.first).append(merge.second))});
 }
 
-void Bpe::find_bytes(const Place& place, bool words_are_byte_level) {
+void Bpe::find_bytes(const JsonPlace& place, bool words_are_byte_level) {
   short_ids_.assign(kShortChars, kMissing);
   for (char32_t c = 0; c < kShortChars; ++c) {
     std::string text;
@@ -141,20 +141,25 @@ void Bpe::append_symbols(std::string_view word, Scratch& scratch) const {
 void Bpe::merge(Scratch& scratch) const {
   auto& symbols = scratch.symbols;
   auto& queue = scratch.queue;
-  const auto consider = [&](int32_t left, int32_t right) {
-    if (left < 0 || right < 0) return;
-    const Merge* found =
+  // Queues the pair, to be ordered by the caller; false when it does not merge.
+  const auto queue_pair = [&](int32_t left, int32_t right) {
+    if (left < 0 || right < 0) return false;
+    const BpeMerge* found =
         merges_.find(symbols[static_cast<size_t>(left)].id, symbols[static_cast<size_t>(right)].id);
-    if (found == nullptr) return;
+    if (found == nullptr) return false;
     queue.push_back({found->rank, left, found->merged_id});
-    std::push_heap(queue.begin(), queue.end(), merges_later);
+    return true;
+  };
+  const auto add_pair = [&](int32_t left, int32_t right) {
+    if (queue_pair(left, right)) std::push_heap(queue.begin(), queue.end(), merges_later);
   };
   const auto count = static_cast<int32_t>(symbols.size());
   for (int32_t i = 0; i < count; ++i) {
     symbols[static_cast<size_t>(i)].previous = i - 1;
     symbols[static_cast<size_t>(i)].next = i + 1 < count ? i + 1 : -1;
-    consider(i - 1, i);
+    queue_pair(i - 1, i);
   }
+  std::make_heap(queue.begin(), queue.end(), merges_later);
   while (!queue.empty()) {
     std::pop_heap(queue.begin(), queue.end(), merges_later);
     const Scratch::Candidate top = queue.back();
@@ -164,14 +169,14 @@ void Bpe::merge(Scratch& scratch) const {
     auto& right = symbols[static_cast<size_t>(left.next)];
     // The pair may have changed since it was queued. Like the library this compares what the merge gives,
     // not its rank.
-    const Merge* current = merges_.find(left.id, right.id);
+    const BpeMerge* current = merges_.find(left.id, right.id);
     if (current == nullptr || current->merged_id != top.merged_id) continue;
     left.id = top.merged_id;
     left.next = right.next;
     right.merged_away = true;
     if (right.next >= 0) symbols[static_cast<size_t>(right.next)].previous = top.at;
-    consider(left.previous, top.at);
-    consider(top.at, left.next);
+    add_pair(left.previous, top.at);
+    add_pair(top.at, left.next);
   }
 }
 

@@ -21,7 +21,7 @@ class Bpe {
   // (dropout, subword prefixes and suffixes), merges of or into tokens that the vocabulary lacks, and missing
   // bytes: all 256 but those that UTF-8 never contains are needed for byte_fallback, and without an unk_token
   // for words in the byte alphabet (`words_are_byte_level`).
-  Bpe(const Json& model, const Place& place, bool words_are_byte_level);
+  Bpe(const Json& model, const JsonPlace& place, bool words_are_byte_level);
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
@@ -33,17 +33,17 @@ class Bpe {
   void encode(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids) const;
 
  private:
-  void parse_merges(const Json& merges, const Place& place);
-  void add_merge(std::pair<std::string_view, std::string_view> merge, int32_t rank, const Place& place,
+  void parse_merges(const Json& merges, const JsonPlace& place);
+  void add_merge(std::pair<std::string_view, std::string_view> merge, int32_t rank, const JsonPlace& place,
                  size_t index);
-  void find_bytes(const Place& place, bool words_are_byte_level);
+  void find_bytes(const JsonPlace& place, bool words_are_byte_level);
   std::optional<int32_t> id_of_char(std::string_view word, size_t begin, size_t end) const;
   void append_symbols(std::string_view word, Scratch& scratch) const;
   void merge(Scratch& scratch) const;
 
   Vocabulary vocabulary_;
   PairTable merges_;
-  Place place_;
+  JsonPlace place_;
   std::optional<int32_t> unk_id_;
   bool fuse_unk_ = false;
   bool byte_fallback_ = false;

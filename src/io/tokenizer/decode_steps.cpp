@@ -163,7 +163,7 @@ void StripStep::end_token() {
 
 void ReplaceStep::end_token() {
   pattern_.find_all(token_, spans_);
-  for (const Span& span : spans_) {
+  for (const PatternSpan& span : spans_) {
     next().text(span.matched ? std::string_view(content_)
                              : std::string_view(token_).substr(span.begin, span.end - span.begin));
   }

@@ -90,7 +90,7 @@ class ReplaceStep : public DecodeStep {
   Pattern pattern_;
   std::string content_;
   std::string token_;
-  std::vector<Span> spans_;
+  std::vector<PatternSpan> spans_;
 };
 
 // The replacement character -> a space, or nothing in the first token when one was prepended.

@@ -40,7 +40,7 @@ std::string RunningDecoder::finish() {
   return output_->take();
 }
 
-Decoder::Decoder(const Json& value, const Place& place) {
+TokenDecoder::TokenDecoder(const Json& value, const JsonPlace& place) {
   if (value.is_null()) {
     factories_.emplace_back([] { return std::make_unique<JoinWithSpaces>(); });
   } else {
@@ -48,7 +48,7 @@ Decoder::Decoder(const Json& value, const Place& place) {
   }
 }
 
-void Decoder::parse(const Json& value, const Place& place) {
+void TokenDecoder::parse(const Json& value, const JsonPlace& place) {
   const JsonObject object(value, place);
   const std::string& type = object.string("type");
   if (type == "Sequence") {
@@ -86,7 +86,7 @@ void Decoder::parse(const Json& value, const Place& place) {
   }
 }
 
-RunningDecoder Decoder::start() const {
+RunningDecoder TokenDecoder::start() const {
   std::vector<std::unique_ptr<DecodeStep>> steps;
   steps.reserve(factories_.size());
   for (const StepFactory& make : factories_)

@@ -48,16 +48,16 @@ class RunningDecoder {
   std::unique_ptr<Output> output_;
 };
 
-class Decoder {
+class TokenDecoder {
  public:
   // Throws Error for a type or key that is not known. `value` null: tokens are joined by spaces.
-  Decoder(const Json& value, const Place& place);
+  TokenDecoder(const Json& value, const JsonPlace& place);
 
   RunningDecoder start() const;
 
  private:
   using StepFactory = std::function<std::unique_ptr<DecodeStep>()>;
-  void parse(const Json& value, const Place& place);
+  void parse(const Json& value, const JsonPlace& place);
 
   std::vector<StepFactory> factories_;
 };

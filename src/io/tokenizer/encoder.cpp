@@ -28,11 +28,11 @@ std::string normalized_literal_mask(const Normalizer& normalizer, std::string_vi
   return text == normalized ? mask : std::string(normalized.size(), '\1');
 }
 
-std::vector<int32_t> Encoder::encode(std::string_view text, const SpecialRule& rule) {
+std::vector<int32_t> TextEncoder::encode(std::string_view text, const SpecialRule& rule) {
   ids_.clear();
-  std::vector<Segment> segments;
+  std::vector<TokenSegment> segments;
   added_.in_original().split(text, rule, segments);
-  for (const Segment& segment : segments) {
+  for (const TokenSegment& segment : segments) {
     if (segment.token != nullptr) {
       ids_.push_back(segment.token->id);
       continue;
@@ -45,16 +45,16 @@ std::vector<int32_t> Encoder::encode(std::string_view text, const SpecialRule& r
   return std::move(ids_);
 }
 
-void Encoder::encode_between(std::string_view text, bool at_origin, const SpecialRule& rule) {
+void TextEncoder::encode_between(std::string_view text, bool at_origin, const SpecialRule& rule) {
   NormalizedText normalized{std::string(text)};
   normalizer_.apply(normalized, true);
   std::string mask;
   if (!rule.literal.empty()) {
     mask = normalized_literal_mask(normalizer_, text, rule.literal, normalized.text);
   }
-  std::vector<Segment> segments;
+  std::vector<TokenSegment> segments;
   added_.in_normalized().split(normalized.text, {rule.parse_special, mask}, segments);
-  for (const Segment& segment : segments) {
+  for (const TokenSegment& segment : segments) {
     if (segment.token != nullptr) {
       ids_.push_back(segment.token->id);
     } else {
@@ -64,10 +64,10 @@ void Encoder::encode_between(std::string_view text, bool at_origin, const Specia
   }
 }
 
-void Encoder::encode_normalized(std::string_view text, bool at_origin) {
+void TextEncoder::encode_normalized(std::string_view text, bool at_origin) {
   SplitText split(std::string(text), at_origin);
   pre_tokenizer_.apply(split);
-  for (const Word& word : split.words) {
+  for (const WordSpan& word : split.words) {
     cache_.append(split.view(word), ids_, [this](std::string_view bytes, std::vector<int32_t>& ids) {
       model_.encode(bytes, scratch_, ids);
     });

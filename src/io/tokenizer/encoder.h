@@ -15,10 +15,10 @@
 namespace switchyard {
 
 // Encodes one text; made anew for each.
-class Encoder {
+class TextEncoder {
  public:
-  Encoder(const AddedTokens& added, const Normalizer& normalizer, const PreTokenizer& pre_tokenizer,
-          const Bpe& model)
+  TextEncoder(const AddedTokens& added, const Normalizer& normalizer, const PreTokenizer& pre_tokenizer,
+              const Bpe& model)
       : added_(added), normalizer_(normalizer), pre_tokenizer_(pre_tokenizer), model_(model) {}
 
   // The text must be valid UTF-8.

@@ -6,19 +6,19 @@
 
 namespace switchyard {
 
-Place Place::key(std::string_view name) const {
+JsonPlace JsonPlace::key(std::string_view name) const {
   return {document, path.empty() ? printable(name) : fmt::format("{}.{}", path, printable(name))};
 }
 
-Place Place::index(size_t i) const {
+JsonPlace JsonPlace::index(size_t i) const {
   return {document, fmt::format("{}[{}]", path, i)};
 }
 
-void Place::refuse(const std::string& expected, const std::string& got) const {
+void JsonPlace::refuse(const std::string& expected, const std::string& got) const {
   throw Error(document, path, expected, got);
 }
 
-JsonObject::JsonObject(const Json& value, Place place) : value_(value), place_(std::move(place)) {
+JsonObject::JsonObject(const Json& value, JsonPlace place) : value_(value), place_(std::move(place)) {
   if (!value.is_object()) place_.refuse("an object", describe(value));
 }
 
@@ -79,7 +79,7 @@ char32_t JsonObject::character(std::string_view key) const {
   return c;
 }
 
-const std::string& string_at(const Json& value, const Place& place) {
+const std::string& string_at(const Json& value, const JsonPlace& place) {
   if (!value.is_string()) place.refuse("a string", describe(value));
   return value.get_ref<const std::string&>();
 }

@@ -14,22 +14,22 @@
 namespace switchyard {
 
 // Where a value stands: the document and the path inside it.
-struct Place {
+struct JsonPlace {
   std::string document;
   std::string path;
 
-  Place key(std::string_view name) const;
-  Place index(size_t i) const;
+  JsonPlace key(std::string_view name) const;
+  JsonPlace index(size_t i) const;
   [[noreturn]] void refuse(const std::string& expected, const std::string& got) const;
 };
 
 // One JSON object of the document. It refers to `value`, which must outlive it.
 class JsonObject {
  public:
-  JsonObject(const Json& value, Place place);  // throws Error unless value is an object
+  JsonObject(const Json& value, JsonPlace place);  // throws Error unless value is an object
 
-  const Place& place() const { return place_; }
-  Place place(std::string_view key) const { return place_.key(key); }
+  const JsonPlace& place() const { return place_; }
+  JsonPlace place(std::string_view key) const { return place_.key(key); }
 
   // Throws Error when the object has a key that is not in the list.
   void allow_only(std::initializer_list<std::string_view> keys) const;
@@ -47,10 +47,10 @@ class JsonObject {
 
  private:
   const Json& value_;
-  Place place_;
+  JsonPlace place_;
 };
 
 // The string under `value`, or Error.
-const std::string& string_at(const Json& value, const Place& place);
+const std::string& string_at(const Json& value, const JsonPlace& place);
 
 }  // namespace switchyard

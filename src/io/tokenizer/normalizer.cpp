@@ -72,11 +72,11 @@ class Replace : public Normalizer {
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
 
   void apply(NormalizedText& text, bool) const override {
-    std::vector<Span> spans;
+    std::vector<PatternSpan> spans;
     pattern_.find_all(text.text, spans);
     std::string out;
     out.reserve(text.text.size());
-    for (const Span& span : spans) {
+    for (const PatternSpan& span : spans) {
       const std::string_view old = std::string_view(text.text).substr(span.begin, span.end - span.begin);
       out += span.matched ? std::string_view(content_) : old;
       check_text_size(out.size());
@@ -158,7 +158,7 @@ void check_text_size(size_t bytes) {
   }
 }
 
-std::unique_ptr<const Normalizer> parse_normalizer(const Json& value, const Place& place) {
+std::unique_ptr<const Normalizer> parse_normalizer(const Json& value, const JsonPlace& place) {
   if (value.is_null()) return std::make_unique<Sequence>(std::vector<std::unique_ptr<const Normalizer>>{});
   const JsonObject object(value, place);
   const std::string& type = object.string("type");

@@ -36,6 +36,6 @@ class Normalizer {
 
 // Throws Error for a type or key that is not known. `value` null means that there is no normalizer, and gives
 // one that changes nothing.
-std::unique_ptr<const Normalizer> parse_normalizer(const Json& value, const Place& place);
+std::unique_ptr<const Normalizer> parse_normalizer(const Json& value, const JsonPlace& place);
 
 }  // namespace switchyard

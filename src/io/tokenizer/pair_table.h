@@ -7,7 +7,7 @@
 
 namespace switchyard {
 
-struct Merge {
+struct BpeMerge {
   int32_t rank = 0;  // lower merges first
   int32_t merged_id = 0;
 };
@@ -17,12 +17,12 @@ class PairTable {
   // Makes room for `count` pairs; call once, before set().
   void reserve(size_t count) { slots_.resize(std::bit_ceil(2 * count + 1)); }
 
-  void set(int32_t left, int32_t right, Merge merge) {
+  void set(int32_t left, int32_t right, BpeMerge merge) {
     const uint64_t key = key_of(left, right);
     slots_[slot_of(key)] = {key, merge};
   }
 
-  const Merge* find(int32_t left, int32_t right) const {
+  const BpeMerge* find(int32_t left, int32_t right) const {
     const uint64_t key = key_of(left, right);
     const Slot& slot = slots_[slot_of(key)];
     return slot.key == key ? &slot.merge : nullptr;
@@ -32,7 +32,7 @@ class PairTable {
   static constexpr uint64_t kEmpty = ~uint64_t{0};  // no pair: ids are not negative
   struct Slot {
     uint64_t key = kEmpty;
-    Merge merge;
+    BpeMerge merge;
   };
 
   static uint64_t key_of(int32_t left, int32_t right) {

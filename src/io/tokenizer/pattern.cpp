@@ -16,19 +16,19 @@ Pattern Pattern::parse(const JsonObject& owner, std::string_view key) {
   return Pattern(text);
 }
 
-Pattern Pattern::regex(std::string_view pattern, const Place& place) {
+Pattern Pattern::regex(std::string_view pattern, const JsonPlace& place) {
   return Pattern(Regex(pattern, place));
 }
 
-std::optional<Match> Pattern::find(std::string_view text, size_t from) const {
+std::optional<RegexMatch> Pattern::find(std::string_view text, size_t from) const {
   if (const auto* regex = std::get_if<Regex>(&matcher_)) return regex->find(text, from);
   const auto& needle = std::get<std::string>(matcher_);
   const size_t at = text.find(needle, from);
   if (at == std::string_view::npos) return std::nullopt;
-  return Match{at, at + needle.size()};
+  return RegexMatch{at, at + needle.size()};
 }
 
-void Pattern::find_all(std::string_view text, std::vector<Span>& spans) const {
+void Pattern::find_all(std::string_view text, std::vector<PatternSpan>& spans) const {
   spans.clear();
   size_t covered = 0;  // end of the last span
   size_t from = 0;
@@ -50,7 +50,7 @@ void Pattern::find_all(std::string_view text, std::vector<Span>& spans) const {
 }
 
 void find_all_chars(std::string_view text, const std::function<bool(char32_t)>& is_match,
-                    std::vector<Span>& spans) {
+                    std::vector<PatternSpan>& spans) {
   spans.clear();
   size_t covered = 0;
   for (size_t i = 0; i < text.size();) {

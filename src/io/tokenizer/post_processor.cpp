@@ -25,12 +25,12 @@ std::vector<int32_t> special_ids(const JsonObject& owner, const std::string& nam
 
 }  // namespace
 
-PostProcessor::PostProcessor(const Json& value, const Place& place,
+PostProcessor::PostProcessor(const Json& value, const JsonPlace& place,
                              const std::function<bool(int64_t)>& knows_id) {
   if (!value.is_null()) parse(value, place, knows_id);
 }
 
-void PostProcessor::parse(const Json& value, const Place& place,
+void PostProcessor::parse(const Json& value, const JsonPlace& place,
                           const std::function<bool(int64_t)>& knows_id) {
   const JsonObject object(value, place);
   const std::string& type = object.string("type");
@@ -56,7 +56,7 @@ void PostProcessor::parse_template(const JsonObject& object, const std::function
   std::vector<int32_t> behind;
   int texts = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
-    const Place place = object.place("single").index(i);
+    const JsonPlace place = object.place("single").index(i);
     const JsonObject piece(pieces[i], place);
     piece.allow_only({"Sequence", "SpecialToken"});
     const bool is_text = piece.find("Sequence") != nullptr;

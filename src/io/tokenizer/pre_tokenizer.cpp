@@ -16,17 +16,17 @@ namespace {
 constexpr std::string_view kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-using FindSpans = std::function<void(std::string_view, std::vector<Span>&)>;
+using FindSpans = std::function<void(std::string_view, std::vector<PatternSpan>&)>;
 
 // Replaces every word by the parts that `find` and `behavior` make of it.
 void split_words(SplitText& split, const FindSpans& find, SplitBehavior behavior) {
-  std::vector<Word> out;
+  std::vector<WordSpan> out;
   out.reserve(split.words.size());
-  std::vector<Span> spans;
-  for (const Word& word : split.words) {
+  std::vector<PatternSpan> spans;
+  for (const WordSpan& word : split.words) {
     find(split.view(word), spans);
     apply_behavior(behavior, spans);
-    for (const Span& span : spans) {
+    for (const PatternSpan& span : spans) {
       if (span.begin == span.end) continue;
       out.push_back({word.begin + span.begin, word.begin + span.end, word.at_origin && span.begin == 0});
     }
@@ -39,7 +39,7 @@ template <typename Append>
 void rewrite_words(SplitText& split, Append append) {
   std::string out;
   out.reserve(split.text.size());
-  for (Word& word : split.words) {
+  for (WordSpan& word : split.words) {
     const size_t begin = out.size();
     append(split.view(word), word, out);
     word.begin = begin;
@@ -79,25 +79,27 @@ class Splitter : public PreTokenizer {
 
 class ByteLevel : public PreTokenizer {
  public:
-  ByteLevel(bool add_prefix_space, bool use_regex, const Place& place) : add_prefix_space_(add_prefix_space) {
+  ByteLevel(bool add_prefix_space, bool use_regex, const JsonPlace& place)
+      : add_prefix_space_(add_prefix_space) {
     if (use_regex) pattern_ = Pattern::regex(kGpt2Pattern, place);
   }
 
   void apply(SplitText& split) const override {
     if (add_prefix_space_) {
-      rewrite_words(split, [](std::string_view text, const Word&, std::string& out) {
+      rewrite_words(split, [](std::string_view text, const WordSpan&, std::string& out) {
         if (text[0] != ' ') out += ' ';
         out += text;
       });
     }
     if (pattern_) {
-      const auto find = [this](std::string_view text, std::vector<Span>& spans) {
+      const auto find = [this](std::string_view text, std::vector<PatternSpan>& spans) {
         pattern_->find_all(text, spans);
       };
       split_words(split, find, SplitBehavior::kIsolated);
     }
-    rewrite_words(split,
-                  [](std::string_view text, const Word&, std::string& out) { append_byte_level(text, out); });
+    rewrite_words(split, [](std::string_view text, const WordSpan&, std::string& out) {
+      append_byte_level(text, out);
+    });
   }
 
   bool makes_byte_level() const override { return true; }
@@ -112,11 +114,11 @@ class MetaspaceSplitter : public PreTokenizer {
   explicit MetaspaceSplitter(const Metaspace& metaspace) : metaspace_(metaspace) {}
 
   void apply(SplitText& split) const override {
-    rewrite_words(split, [this](std::string_view text, const Word& word, std::string& out) {
+    rewrite_words(split, [this](std::string_view text, const WordSpan& word, std::string& out) {
       append_rewritten(text, word.at_origin, out);
     });
     if (!metaspace_.split) return;
-    const auto find = [this](std::string_view text, std::vector<Span>& spans) {
+    const auto find = [this](std::string_view text, std::vector<PatternSpan>& spans) {
       find_all_chars(
           text, [this](char32_t c) { return c == metaspace_.replacement; }, spans);
     };
@@ -144,7 +146,7 @@ class MetaspaceSplitter : public PreTokenizer {
 };
 
 // Runs of word characters and runs of what is neither that nor white space: the expression \w+|[^\w\s]+.
-void find_whitespace_words(std::string_view text, std::vector<Span>& spans) {
+void find_whitespace_words(std::string_view text, std::vector<PatternSpan>& spans) {
   enum class Kind { kSpace, kWord, kOther };
   const auto kind = [](char32_t c) {
     return is_word_character(c) ? Kind::kWord : is_whitespace(c) ? Kind::kSpace : Kind::kOther;
@@ -161,7 +163,7 @@ void find_whitespace_words(std::string_view text, std::vector<Span>& spans) {
 }
 
 std::unique_ptr<const PreTokenizer> split_chars(bool (*is_match)(char32_t), SplitBehavior behavior) {
-  const auto find = [is_match](std::string_view text, std::vector<Span>& spans) {
+  const auto find = [is_match](std::string_view text, std::vector<PatternSpan>& spans) {
     find_all_chars(text, is_match, spans);
   };
   return std::make_unique<Splitter>(find, behavior);
@@ -181,10 +183,10 @@ std::unique_ptr<const PreTokenizer> parse_split(const JsonObject& object) {
   object.allow_only({"type", "pattern", "behavior", "invert"});
   const Pattern pattern = Pattern::parse(object, "pattern");
   const bool invert = object.boolean("invert");
-  const auto find = [pattern, invert](std::string_view text, std::vector<Span>& spans) {
+  const auto find = [pattern, invert](std::string_view text, std::vector<PatternSpan>& spans) {
     pattern.find_all(text, spans);
     if (!invert) return;
-    for (Span& span : spans)
+    for (PatternSpan& span : spans)
       span.matched = !span.matched;
   };
   return std::make_unique<Splitter>(find, parse_split_behavior(object, "behavior"));
@@ -196,7 +198,7 @@ SplitText::SplitText(std::string whole, bool at_origin) : text(std::move(whole))
   if (!text.empty()) words.push_back({0, text.size(), at_origin});
 }
 
-std::unique_ptr<const PreTokenizer> parse_pre_tokenizer(const Json& value, const Place& place) {
+std::unique_ptr<const PreTokenizer> parse_pre_tokenizer(const Json& value, const JsonPlace& place) {
   if (value.is_null()) return std::make_unique<Sequence>(std::vector<std::unique_ptr<const PreTokenizer>>{});
   const JsonObject object(value, place);
   const std::string& type = object.string("type");

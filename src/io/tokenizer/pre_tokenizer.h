@@ -11,7 +11,7 @@
 
 namespace switchyard {
 
-struct Word {
+struct WordSpan {
   size_t begin = 0;  // byte offsets in SplitText::text
   size_t end = 0;
   bool at_origin = false;  // whether it begins with the first character of the whole input
@@ -20,10 +20,10 @@ struct Word {
 // A text and its words, in order and never empty. Stretches of the text outside all words are dropped.
 struct SplitText {
   std::string text;
-  std::vector<Word> words;
+  std::vector<WordSpan> words;
 
   SplitText(std::string whole, bool at_origin);
-  std::string_view view(const Word& word) const {
+  std::string_view view(const WordSpan& word) const {
     return std::string_view(text).substr(word.begin, word.end - word.begin);
   }
 };
@@ -36,6 +36,6 @@ class PreTokenizer {
 };
 
 // Throws Error for a type or key that is not known. `value` null gives a pre-tokenizer that does nothing.
-std::unique_ptr<const PreTokenizer> parse_pre_tokenizer(const Json& value, const Place& place);
+std::unique_ptr<const PreTokenizer> parse_pre_tokenizer(const Json& value, const JsonPlace& place);
 
 }  // namespace switchyard

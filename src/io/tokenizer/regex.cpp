@@ -51,7 +51,7 @@ std::string message(int code) {
   return reinterpret_cast<const char*>(text);
 }
 
-Owned<pcre2_code> compile(std::string_view pattern, const Place& place) {
+Owned<pcre2_code> compile(std::string_view pattern, const JsonPlace& place) {
   if (pattern.size() > kMaxPatternBytes) {
     place.refuse(fmt::format("a pattern of at most {} bytes", kMaxPatternBytes),
                  fmt::format("{} bytes", pattern.size()));
@@ -80,10 +80,10 @@ struct Regex::Code {
   Owned<pcre2_code> compiled;
 };
 
-Regex::Regex(std::string_view pattern, const Place& place)
+Regex::Regex(std::string_view pattern, const JsonPlace& place)
     : code_(std::make_shared<const Code>(Code{compile(pattern, place)})), place_(place) {}
 
-std::optional<Match> Regex::find(std::string_view text, size_t from) const {
+std::optional<RegexMatch> Regex::find(std::string_view text, size_t from) const {
   const MatchState& state = this_threads_state();
   const int result =
       pcre2_match(code_->compiled.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
@@ -94,7 +94,7 @@ std::optional<Match> Regex::find(std::string_view text, size_t from) const {
                   fmt::format("{} at byte {} of a text of {} bytes", message(result), from, text.size()));
   }
   const size_t* bounds = pcre2_get_ovector_pointer(state.data.get());
-  return Match{bounds[0], bounds[1]};
+  return RegexMatch{bounds[0], bounds[1]};
 }
 
 }  // namespace switchyard

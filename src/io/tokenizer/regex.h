@@ -11,7 +11,7 @@
 
 namespace switchyard {
 
-struct Match {
+struct RegexMatch {
   size_t begin = 0;  // byte offsets in the searched text
   size_t end = 0;
 };
@@ -19,16 +19,16 @@ struct Match {
 class Regex {
  public:
   // Throws Error, naming `place`, for a pattern that is malformed or whose meaning PCRE2 does not share.
-  Regex(std::string_view pattern, const Place& place);
+  Regex(std::string_view pattern, const JsonPlace& place);
 
   // The first match that begins at or behind `from`; characters before `from` are visible to lookbehind. The
   // text must be valid UTF-8. Throws Error when matching exceeds its step or stack limit.
-  std::optional<Match> find(std::string_view text, size_t from) const;
+  std::optional<RegexMatch> find(std::string_view text, size_t from) const;
 
  private:
   struct Code;
   std::shared_ptr<const Code> code_;  // immutable, so that copies and threads may share it
-  Place place_;
+  JsonPlace place_;
 };
 
 }  // namespace switchyard

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 namespace switchyard {
@@ -36,7 +37,7 @@ bool is_general_category(std::string_view name) {
 
 class Translator {
  public:
-  Translator(std::string_view pattern, const Place& place) : in_(pattern), place_(place) {}
+  Translator(std::string_view pattern, const JsonPlace& place) : in_(pattern), place_(place) {}
 
   std::string run() {
     if (take("(?i)")) {
@@ -69,8 +70,7 @@ class Translator {
 
   void item() {
     const char c = peek();
-    if (c != '\\' && (std::string_view("[(){*+?^$.|").find(c) != std::string_view::npos))
-      last_literal_ = '\0';
+    if (std::string_view("[{*+?^$.|").find(c) != std::string_view::npos) last_literal_ = '\0';
     switch (c) {
       case '\\':
         return escape(false);
@@ -265,7 +265,7 @@ class Translator {
   }
 
   std::string_view in_;
-  const Place& place_;
+  const JsonPlace& place_;
   size_t at_ = 0;
   std::string out_;
   bool caseless_ = false;
@@ -275,7 +275,7 @@ class Translator {
 
 }  // namespace
 
-std::string pcre2_syntax(std::string_view oniguruma_pattern, const Place& place) {
+std::string pcre2_syntax(std::string_view oniguruma_pattern, const JsonPlace& place) {
   return Translator(oniguruma_pattern, place).run();
 }
 

@@ -21,6 +21,6 @@
 
 namespace switchyard {
 
-std::string pcre2_syntax(std::string_view oniguruma_pattern, const Place& place);
+std::string pcre2_syntax(std::string_view oniguruma_pattern, const JsonPlace& place);
 
 }  // namespace switchyard

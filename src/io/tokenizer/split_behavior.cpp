@@ -7,10 +7,10 @@ namespace {
 
 // Joins spans[i] to the span before it (in the order given) wherever `joins(span, previous_matched)` says so.
 template <typename Joins>
-void join(std::vector<Span>& spans, Joins joins) {
-  std::vector<Span> out;
+void join(std::vector<PatternSpan>& spans, Joins joins) {
+  std::vector<PatternSpan> out;
   bool previous_matched = false;
-  for (const Span& span : spans) {
+  for (const PatternSpan& span : spans) {
     if (!out.empty() && joins(span.matched, previous_matched)) {
       out.back().begin = std::min(out.back().begin, span.begin);
       out.back().end = std::max(out.back().end, span.end);
@@ -35,12 +35,13 @@ SplitBehavior parse_split_behavior(const JsonObject& owner, std::string_view key
                           printable(name));
 }
 
-void apply_behavior(SplitBehavior behavior, std::vector<Span>& spans) {
+void apply_behavior(SplitBehavior behavior, std::vector<PatternSpan>& spans) {
   const auto single_match = [](bool matched, bool previous_matched) { return matched && !previous_matched; };
   switch (behavior) {
     case SplitBehavior::kRemoved:
-      spans.erase(std::remove_if(spans.begin(), spans.end(), [](const Span& span) { return span.matched; }),
-                  spans.end());
+      spans.erase(
+          std::remove_if(spans.begin(), spans.end(), [](const PatternSpan& span) { return span.matched; }),
+          spans.end());
       return;
     case SplitBehavior::kIsolated:
       return;

@@ -18,6 +18,6 @@ SplitBehavior parse_split_behavior(const JsonObject& owner, std::string_view key
 //   MergedWithPrevious  the- final- - countdown
 //   MergedWithNext      the -final - -countdown
 //   Contiguous          the - final -- countdown
-void apply_behavior(SplitBehavior behavior, std::vector<Span>& spans);
+void apply_behavior(SplitBehavior behavior, std::vector<PatternSpan>& spans);
 
 }  // namespace switchyard

@@ -11,8 +11,9 @@ namespace switchyard {
 
 // All results of push() and the one of finish() together are Tokenizer::decode() of the whole sequence. Every
 // result is valid UTF-8: characters that are not complete yet are held back, and so is a run of byte tokens
-// (<0x41>) until it ends, since the library decodes it as a whole. Constant amortised cost per token, unless
-// a Replace stands behind a Fuse, which nobody publishes: that text comes with finish().
+// (<0x41>) until it ends, since the library decodes it as a whole. The cost per token
+// is constant on average. Behind a Fuse, Replace and ByteLevel see one token only, whose text comes with
+// finish().
 class StreamDecoder {
  public:
   StreamDecoder(const Tokenizer& tokenizer, bool skip_special_tokens);

@@ -48,7 +48,7 @@ struct Tokenizer::Parts {
   Bpe model;
   AddedTokens added;
   PostProcessor post_processor;
-  Decoder decoder;
+  TokenDecoder decoder;
 };
 
 Tokenizer::Parts::Parts(const JsonObject& document)
@@ -86,7 +86,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, const EncodeOption
   if (const size_t at = first_invalid_utf8(text); at != text.size()) {
     throw Error("text", fmt::format("byte {}", at), "valid UTF-8", printable(text.substr(at, 4)));
   }
-  Encoder encoder(parts_->added, *parts_->normalizer, *parts_->pre_tokenizer, parts_->model);
+  TextEncoder encoder(parts_->added, *parts_->normalizer, *parts_->pre_tokenizer, parts_->model);
   std::vector<int32_t> ids = encoder.encode(text, {options.parse_special, options.literal_mask});
   if (options.add_special_tokens) parts_->post_processor.apply(ids);
   return ids;

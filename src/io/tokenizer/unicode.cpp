@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include <unicode/bytestream.h>
 #include <unicode/normalizer2.h>
 #include <unicode/uchar.h>
+#include <unicode/unistr.h>
 #include <unicode/utf8.h>
 
 #include "base/error.h"
@@ -36,6 +39,64 @@ const icu::Normalizer2& normalizer(NormalizationForm form) {
   }
   SY_CHECK(U_SUCCESS(status) && found != nullptr, "ICU normalisation data: {}", u_errorName(status));
   return *found;
+}
+
+// Runs of marks beyond this length are sorted before ICU sees them.
+constexpr size_t kLongRun = 64;
+
+bool is_compatibility(NormalizationForm form) {
+  return form == NormalizationForm::kNfkc || form == NormalizationForm::kNfkd;
+}
+
+// Whether the decomposition of c begins with a combining mark, which moves past others by its class.
+bool begins_with_mark(char32_t c, NormalizationForm form) {
+  if (c < 0x300) return false;
+  // The half-width sound marks are the only ones that become combining by compatibility alone.
+  if (c == U'\uFF9E' || c == U'\uFF9F') return is_compatibility(form);
+  return u_getIntPropertyValue(static_cast<UChar32>(c), UCHAR_LEAD_CANONICAL_COMBINING_CLASS) != 0;
+}
+
+// Appends the marks decomposed and in canonical order.
+void append_ordered(std::string_view marks, NormalizationForm form, std::string& out) {
+  const icu::Normalizer2& decomposer =
+      normalizer(is_compatibility(form) ? NormalizationForm::kNfkd : NormalizationForm::kNfd);
+  std::vector<std::pair<uint8_t, UChar32>> ordered;  // combining class and character
+  for (size_t i = 0; i < marks.size();) {
+    const auto c = static_cast<UChar32>(next_char(marks, i));
+    icu::UnicodeString parts(c);
+    decomposer.getDecomposition(c, parts);
+    for (int32_t k = 0; k < parts.length(); k = parts.moveIndex32(k, 1)) {
+      ordered.emplace_back(u_getCombiningClass(parts.char32At(k)), parts.char32At(k));
+    }
+  }
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& mark : ordered)
+    append_char(static_cast<char32_t>(mark.second), out);
+}
+
+// A canonically equivalent text in which long runs of marks are in order already. ICU moves every mark to its
+// place by insertion, which would take hours for a megabyte of alternating marks.
+std::string with_long_runs_ordered(std::string_view text, NormalizationForm form) {
+  std::string out;
+  size_t copied = 0;
+  for (size_t i = 0; i < text.size();) {
+    const size_t begin = i;
+    size_t end = i;
+    size_t count = 0;
+    while (end < text.size()) {
+      i = end;
+      if (!begins_with_mark(next_char(text, i), form)) break;
+      end = i;
+      ++count;
+    }
+    if (count <= kLongRun) continue;
+    out += text.substr(copied, begin - copied);
+    append_ordered(text.substr(begin, end - begin), form, out);
+    copied = end;
+  }
+  out += text.substr(copied);
+  return out;
 }
 
 }  // namespace
@@ -130,10 +191,11 @@ bool is_word_character(char32_t c) {
 
 std::string normalize_unicode(NormalizationForm form, std::string_view text) {
   if (is_ascii(text)) return std::string(text);
+  const std::string in = with_long_runs_ordered(text, form);
   std::string out;
-  icu::StringByteSink<std::string> sink(&out, static_cast<int32_t>(text.size()));
+  icu::StringByteSink<std::string> sink(&out, static_cast<int32_t>(in.size()));
   UErrorCode status = U_ZERO_ERROR;
-  normalizer(form).normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<int32_t>(text.size())), sink,
+  normalizer(form).normalizeUTF8(0, icu::StringPiece(in.data(), static_cast<int32_t>(in.size())), sink,
                                  nullptr, status);
   SY_CHECK(U_SUCCESS(status), "ICU normalisation: {}", u_errorName(status));
   return out;

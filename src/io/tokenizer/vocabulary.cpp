@@ -4,7 +4,7 @@
 
 namespace switchyard {
 
-Vocabulary::Vocabulary(const Json& object, const Place& place) {
+Vocabulary::Vocabulary(const Json& object, const JsonPlace& place) {
   if (!object.is_object()) place.refuse("an object of tokens and ids", describe(object));
   slots_.assign(std::bit_ceil(2 * object.size() + 1), kEmpty);
   tokens_.reserve(object.size());
@@ -17,7 +17,7 @@ Vocabulary::Vocabulary(const Json& object, const Place& place) {
   }
 }
 
-void Vocabulary::add(std::string_view token, int32_t id, const Place& place) {
+void Vocabulary::add(std::string_view token, int32_t id, const JsonPlace& place) {
   const auto index = static_cast<size_t>(id);
   if (index >= tokens_.size()) tokens_.resize(index + 1);
   if (tokens_[index].used) {

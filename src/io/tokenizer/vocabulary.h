@@ -18,7 +18,7 @@ class Vocabulary {
  public:
   // An object of token -> id. Throws Error for ids that are no integers from 0 to kMaxTokenId, and for two
   // tokens with one id.
-  Vocabulary(const Json& object, const Place& place);
+  Vocabulary(const Json& object, const JsonPlace& place);
 
   // Token strings point into this object.
   Vocabulary(const Vocabulary&) = delete;
@@ -30,7 +30,7 @@ class Vocabulary {
   int64_t end_id() const { return static_cast<int64_t>(tokens_.size()); }  // largest id + 1
 
  private:
-  void add(std::string_view token, int32_t id, const Place& place);
+  void add(std::string_view token, int32_t id, const JsonPlace& place);
 
   static constexpr int32_t kEmpty = -1;
   size_t slot_of(std::string_view token) const;  // where it stands, or the empty slot where it would
