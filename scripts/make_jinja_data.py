@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Renders templates with Jinja2 set up as `transformers` does and stores what they give.
 
-Writes tests/data/jinja/cases.json: a list of {name, template | template_file, context, expected | error}. Needs
-Python 3 with jinja2 3.1.
+Writes tests/data/jinja/cases.json: a list of {template, expected | error | refused} that share a context, and
+tests/data/jinja/families.json: whole chats, each with its own context. `refused` is a part of the engine's message
+for what Jinja2 renders and the engine does not. Needs Python 3 with jinja2 3.1.
 """
 import json
 import pathlib
@@ -131,8 +132,7 @@ s[:5], s[-5:], s[::3], s[7:], s[20:], s[3:1], s[-3:-1], s[10:2:-3]
 1, "two", 3.0, [4]
 [1, 2,], (1, 2,), {"a": 1,}
 "a" "b" 'c'
-'it\'s', "say \"x\"", 'tab\there', "nl\nx", "\x41\u00e9\U0001F642", "\101\0"|length, "\q", "\\n", "a\
-b"
+'it\'s', "say \"x\"", 'tab\there', "nl\nx", "\x41\u00e9\U0001F642", "\101\0"|length, "\q", "\\n"
 "\N{BULLET}"
 0x1F, 0o17, 0b101, 1_000_000, 1e3, 1.5e-3, 1E5, 0.1, 00, 1_0.0_1
 012
@@ -422,7 +422,7 @@ joiner(",")
 
 # Whole templates, as Python strings.
 TEMPLATES = [
-    "", "plain", "a\n", "a\n\n", "a\r\nb\rc\n", "{# c #}", "a{# c #}b", "a {#- c -#} b", "a\n{# c #}\nb", "  {# c #}\nb", "a {# c #}\n b",
+    "{{ 'a\\\nb' }}", "", "plain", "a\n", "a\n\n", "a\r\nb\rc\n", "{# c #}", "a{# c #}b", "a {#- c -#} b", "a\n{# c #}\nb", "  {# c #}\nb", "a {# c #}\n b",
     "{#", "{# x", "{{", "{{ 1", "{% if", "{% if 1 %}", "{% endif %}", "{% for x in l %}", "{% set", "{%", "%}", "}}", "#}", "a } b { c", "{ { 1 } }", "{ % x % }",
     "{{1}}{{2}}", "{{- 1 -}}", " {{- 1 -}} x", " {{ 1 }} x", "a\n{{ 1 }}\nb", "a\n  {{ 1 }}\nb", "a\n  {{- 1 }}\nb", "a\n  {{ 1 -}}\n  b",
     "a\n  {%- if 1 %}\n  x\n  {%- endif %}\nb", "a\n  {% if 1 %}\n  x\n  {% endif %}\nb", "a\n  {%+ if 1 %}\n  x\n  {%+ endif %}\nb",
@@ -465,11 +465,59 @@ TEMPLATES = [
 
 
 def render(template, context):
+    if template in REFUSED:
+        return {"refused": REFUSED[template]}
     try:
         return {"expected": ENV.from_string(template).render(**context)}
     except Exception as e:  # whatever it is, the engine has to report an error too
         return {"error": f"{type(e).__name__}: {e}"}
 
+
+# What Jinja2 renders and the engine refuses by design, with a part of its message.
+REFUSED = {
+    '{{ [1, 2]["a":] }}': "a slice bound must be int or None",
+    '{{ {"a": 1}[0:1] }}': "a dict cannot be sliced",
+    '{{ "\\N{BULLET}" }}': "the escape \\N{...} is not supported",
+    "{{ 99999999999999999999 }}": "does not fit 64 bits",
+    "{{ 9223372036854775807 + 1 }}": "does not fit 64 bits",
+    "{{ 9223372036854775807 * 2 }}": "does not fit 64 bits",
+    "{{ -9223372036854775807 - 2 }}": "does not fit 64 bits",
+    "{{ 3037000500 ** 2 }}": "does not fit 64 bits",
+    "{{ 1e30|int }}": "does not fit 64 bits",
+    "{{ 1e400 }}": "outside the range of a double",
+    "{{ l|map }}": "map: the name of a filter or attribute= is missing",
+    "{{ self is defined }}": "the global 'self' is not supported",
+    "{{ s|wordcount }}": "unknown filter 'wordcount'",
+    "{{ s|truncate(5) }}": "unknown filter 'truncate'",
+    "{{ s|center(20) }}": "unknown filter 'center'",
+    "{{ d|xmlattr }}": "unknown filter 'xmlattr'",
+    "{{ l|random }}": "unknown filter 'random'",
+    "{{ i.__class__ }}": "access to '__class__' of a int is not safe",
+    "{{ s.__len__ }}": "access to '__len__' of a str is not safe",
+    '{{ l|map("upper") }}': "printing an iterator is not supported",
+    "{{ d|items }}": "printing an iterator is not supported",
+    "{{ l[1,2] }}": "a subscript of several values is not supported",
+    "{{ é }}": "unexpected character",
+    "{{ and }}": "expected an expression, got 'and'",
+    "{{ if }}": "expected an expression, got 'if'",
+    "{{ s[] }}": "expected an index between '[' and ']'",
+    "{{ range(3) }}": "printing a range is not supported",
+    '{{ "a"|safe + "b" }}': "filter 'safe' is supported only as the last of a printed value",
+    "{{ lipsum() }}": "the global 'lipsum' is not supported",
+    "{{ cycler(1, 2) }}": "the global 'cycler' is not supported",
+    '{{ joiner(",") }}': "the global 'joiner' is not supported",
+    '{{ "É"|upper }}': "case mapping of non-ASCII text is not supported",
+    '{{ "É".lower() }}': "case mapping of non-ASCII text is not supported",
+    "{#": "the comment that begins here has no end",
+    "{% for x in l recursive %}{{ x }}{% endfor %}": "recursive loops are not supported",
+    "{% for x in l %}{{ loop }}{% endfor %}": "printing a loop is not supported",
+    "{% for x in l %}{{ loop.changed(x) }}{% endfor %}": "'loop.changed' is not supported",
+    "{% block x %}{% endblock %}": "unsupported tag 'block'",
+    "{% filter upper %}a{% endfilter %}": "unsupported tag 'filter'",
+    "{% autoescape true %}{% endautoescape %}": "unsupported tag 'autoescape'",
+    "{{ namespace }}": "printing a function is not supported",
+    "{% set x = namespace(y=namespace(z=1)) %}{{ x.y.z }}": "a namespace cannot be stored",
+}
 
 USER = {"role": "user", "content": "What is <|im_end|> for? 你好"}
 SYSTEM = {"role": "system", "content": "Be brief.\nAnswer in rhymes."}
@@ -537,8 +585,8 @@ def family_cases():
 
 def main():
     cases = []
-    for line in EXPRESSIONS.replace("a\\\nb", "a\\\0b").split("\n"):
-        template = "{{ " + line.replace("\0", "\n") + " }}"
+    for expression in EXPRESSIONS:
+        template = "{{ " + expression + " }}"
         cases.append({"template": template, **render(template, CONTEXT)})
     cases += [{"template": t, **render(t, CONTEXT)} for t in TEMPLATES]
     families = list(family_cases())

@@ -23,7 +23,7 @@ Value Interpreter::eval(const Name& node) {
     function->name = node.name;
     return Value(CallablePtr(std::move(function)));
   }
-  if (is_refused_function(node.name)) {
+  if (is_refused_global(node.name)) {
     runtime_.fail(fmt::format("the global '{}' is not supported", node.name));
   }
   return Value::undefined(fmt::format("'{}' is undefined", printable(node.name)));

@@ -24,8 +24,8 @@ bool is_mapping_filter(std::string_view name);
 Value apply_mapping_filter(Runtime& runtime, std::string_view name, const Value& input,
                            const Arguments& arguments);
 
-// The item at `path`, "a.b.0" or an index, as the attribute= argument of several filters finds it. Without a
-// path, the item itself.
-Value item_at_path(Runtime& runtime, const Value& item, const Value* path);
+// The item at `path`, "a.b.0" or an index, as the attribute= argument of several filters finds it; the item
+// itself without a path. Each step that leads to nothing gives `otherwise`, if that is there.
+Value item_at_path(Runtime& runtime, const Value& item, const Value* path, const Value* otherwise = nullptr);
 
 }  // namespace switchyard::jinja

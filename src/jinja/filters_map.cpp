@@ -23,10 +23,8 @@ Value map_attribute(Runtime& runtime, const Value& input, const Arguments& argum
   const Bound bound(runtime, "map", "attribute default", 0, arguments);
   if (bound.get(0) == nullptr) runtime.fail("map: the name of a filter or attribute= is missing");
   std::vector<Value> out;
-  for (const Value& item : iterate(runtime, input)->items) {
-    Value found = item_at_path(runtime, item, bound.get(0));
-    if (found.is_undefined() && bound.get_unless_none(1) != nullptr) found = bound.at(1);
-    out.push_back(std::move(found));
+  for (const Value& item : each(runtime, input)) {
+    out.push_back(item_at_path(runtime, item, bound.get(0), bound.get_unless_none(1)));
   }
   return runtime.make_sequence(SequenceKind::kIterator, std::move(out));
 }
@@ -36,7 +34,7 @@ Value map_filter(Runtime& runtime, const Value& input, const Arguments& argument
   Arguments rest;
   const std::string name = take_name(runtime, "map", arguments, rest);
   std::vector<Value> out;
-  for (const Value& item : iterate(runtime, input)->items)
+  for (const Value& item : each(runtime, input))
     out.push_back(apply_filter(runtime, name, item, rest));
   return runtime.make_sequence(SequenceKind::kIterator, std::move(out));
 }
@@ -57,7 +55,7 @@ Value select(Runtime& runtime, std::string_view filter, const Value& input, Argu
     runtime.fail(fmt::format("{}: named arguments without the name of a test", filter));
   }
   std::vector<Value> out;
-  for (const Value& item : iterate(runtime, input)->items) {
+  for (const Value& item : each(runtime, input)) {
     const Value looked_at = by_attribute ? item_at_path(runtime, item, &path) : item;
     const bool passes = test.empty() ? looked_at.truthy() : apply_test(runtime, test, looked_at, rest);
     if (passes == keep) out.push_back(item);
@@ -71,9 +69,13 @@ bool is_index(const std::string& part) {
 
 }  // namespace
 
-Value item_at_path(Runtime& runtime, const Value& item, const Value* path) {
+Value item_at_path(Runtime& runtime, const Value& item, const Value* path, const Value* otherwise) {
   if (path == nullptr) return item;
-  if (path->is_integral()) return subscript(runtime, item, *path);
+  const auto step = [&](const Value& from, const Value& index) {
+    Value found = subscript(runtime, from, index);
+    return found.is_undefined() && otherwise != nullptr ? *otherwise : found;
+  };
+  if (path->is_integral()) return step(item, *path);
   if (!path->is_text())
     runtime.fail(fmt::format("an attribute must be str or int, not {}", path->type_name()));
   Value found = item;
@@ -81,7 +83,7 @@ Value item_at_path(Runtime& runtime, const Value& item, const Value* path) {
   for (const Text& part : split(path->text(), &dot, -1)) {
     const Value index =
         is_index(part.bytes) ? Value(int64_t{std::stoi(part.bytes)}) : runtime.make_text(part);
-    found = subscript(runtime, found, index);
+    found = step(found, index);
   }
   return found;
 }

@@ -128,7 +128,7 @@ Value abs_filter(Runtime& runtime, const Value& input, const Bound&) {
 Value sum(Runtime& runtime, const Value& input, const Bound& arguments) {
   Value total = arguments.get(1) == nullptr ? Value(int64_t{0}) : arguments.at(1);
   if (total.is_text()) runtime.fail("sum: strings cannot be summed");
-  for (const Value& item : iterate(runtime, input)->items) {
+  for (const Value& item : each(runtime, input)) {
     total = apply_binary(runtime, BinaryOp::kAdd, total,
                          item_at_path(runtime, item, arguments.get_unless_none(0)));
   }

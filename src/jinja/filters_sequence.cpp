@@ -144,7 +144,7 @@ Value batch(Runtime& runtime, const Value& input, const Bound& arguments) {
   const Value* fill = arguments.get_unless_none(1);
   std::vector<Value> rows;
   std::vector<Value> row;
-  for (const Value& item : iterate(runtime, input)->items) {
+  for (const Value& item : each(runtime, input)) {
     if (static_cast<int64_t>(row.size()) == size) rows.push_back(runtime.make_list(std::exchange(row, {})));
     row.push_back(item);
   }

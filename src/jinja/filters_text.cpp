@@ -83,7 +83,7 @@ Value join(Runtime& runtime, const Value& input, const Bound& arguments) {
   const Text separator = arguments.get(0) == nullptr ? Text() : to_text(runtime, arguments.at(0));
   Text out;
   bool first = true;
-  for (const Value& item : iterate(runtime, input)->items) {
+  for (const Value& item : each(runtime, input)) {
     if (!first) out.append(separator);
     first = false;
     out.append(to_text(runtime, item_at_path(runtime, item, arguments.get_unless_none(1))));

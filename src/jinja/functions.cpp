@@ -58,7 +58,7 @@ std::vector<Dict::Entry> entries_of(Runtime& runtime, const Arguments& arguments
     if (first.is(Kind::kDict)) {
       entries = first.dict().entries();
     } else {
-      for (const Value& item : iterate(runtime, first)->items) {
+      for (const Value& item : each(runtime, first)) {
         const SequencePtr pair = iterate(runtime, item);
         if (pair->items.size() != 2) runtime.fail("dict: expected pairs of key and value");
         entries.emplace_back(pair->items[0], pair->items[1]);
@@ -144,8 +144,8 @@ bool is_function(std::string_view name) {
   return table().count(name) != 0;
 }
 
-bool is_refused_function(std::string_view name) {
-  return name == "lipsum" || name == "cycler" || name == "joiner";
+bool is_refused_global(std::string_view name) {
+  return name == "self" || name == "lipsum" || name == "cycler" || name == "joiner";
 }
 
 Value call_function(Runtime& runtime, std::string_view name, const Arguments& arguments) {

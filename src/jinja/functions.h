@@ -9,8 +9,8 @@ namespace switchyard::jinja {
 
 bool is_function(std::string_view name);
 
-// Globals of Jinja2 that are refused when used: lipsum, cycler, joiner.
-bool is_refused_function(std::string_view name);
+// Names that Jinja2 defines and that are refused when used: self, lipsum, cycler, joiner.
+bool is_refused_global(std::string_view name);
 
 Value call_function(Runtime& runtime, std::string_view name, const Arguments& arguments);
 

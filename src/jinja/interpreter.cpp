@@ -128,15 +128,16 @@ SequencePtr Interpreter::filtered_items(const For& node) {
 
 Interpreter::Flow Interpreter::run(const For& node) {
   const SequencePtr items = filtered_items(node);
-  if (items->items.empty()) {
-    const ScopeGuard guard(*this);
-    return run_block(node.otherwise);
-  }
   const auto size = static_cast<int64_t>(items->items.size());
+  bool reached_end = false;  // of the body, once: as in Jinja2, break and continue do not count for `else`
   for (int64_t i = 0; i < size; ++i) {
-    if (run_iteration(node, items, i) == Flow::kBreak) break;
+    const Flow flow = run_iteration(node, items, i);
+    if (flow == Flow::kBreak) break;
+    if (flow == Flow::kNext) reached_end = true;
   }
-  return Flow::kNext;
+  if (reached_end) return Flow::kNext;
+  const ScopeGuard guard(*this);
+  return run_block(node.otherwise);
 }
 
 Interpreter::Flow Interpreter::run_iteration(const For& node, const SequencePtr& items, int64_t index) {

@@ -161,7 +161,8 @@ Value loop_attribute(Runtime& runtime, const Value& loop_value, const std::strin
     method->receiver = loop_value;
     return Value(CallablePtr(std::move(method)));
   }
-  runtime.fail(fmt::format("'loop.{}' is not supported", printable(name)));
+  if (name == "changed") runtime.fail("'loop.changed' is not supported");
+  return Value::undefined(fmt::format("loop has no '{}'", printable(name)));
 }
 
 std::vector<Value> dict_items(Runtime& runtime, const Dict& dict) {

@@ -1,7 +1,7 @@
 // Python's operators on values.
 #pragma once
 
-#include <optional>
+#include <utility>
 
 #include "jinja/ast.h"
 #include "jinja/runtime.h"
@@ -21,6 +21,20 @@ int64_t length(Runtime& runtime, const Value& value);
 // What a loop over `value` walks: characters of a string, keys of a dict, nothing for undefined. Uses an
 // iterator up: it cannot be walked again.
 SequencePtr iterate(Runtime& runtime, const Value& value);
+
+// The same for a range-based for, where it keeps the items alive for the length of the loop.
+class Each {
+ public:
+  explicit Each(SequencePtr items) : items_(std::move(items)) {}
+  auto begin() const { return items_->items.begin(); }
+  auto end() const { return items_->items.end(); }
+
+ private:
+  SequencePtr items_;
+};
+inline Each each(Runtime& runtime, const Value& value) {
+  return Each(iterate(runtime, value));
+}
 
 // object[index]; undefined where there is none.
 Value subscript(Runtime& runtime, const Value& object, const Value& index);

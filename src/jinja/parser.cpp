@@ -77,7 +77,7 @@ class Parser {
       tokens_.fail(tokens_.peek().line, fmt::format("blocks nested more than {} deep", kMaxBlockNesting));
     }
     Block block;
-    const int begin_line = tokens_.peek().line;
+    const int begin_line = tokens_.last_line();
     while (!tokens_.at(TokenType::kEnd)) {
       if (tokens_.at(TokenType::kBlockBegin)) {
         tokens_.next();
@@ -205,7 +205,7 @@ class Parser {
     }
     while (tokens_.skip_operator(",")) {
       target.unpacks = true;
-      if (!tokens_.at(TokenType::kName) || tokens_.at_name("in")) break;
+      if (parenthesis && tokens_.at_operator(")")) break;
       target.names.push_back(parse_target_name());
     }
     if (parenthesis) tokens_.expect_operator(")");

@@ -24,6 +24,7 @@ class TokenStream {
   const Token& peek() const { return tokens_[at_]; }
   const Token& peek_second() const { return tokens_[std::min(at_ + 1, tokens_.size() - 1)]; }
   Token next();
+  int last_line() const { return tokens_[at_ == 0 ? 0 : at_ - 1].line; }  // of the token before peek()
 
   bool at(TokenType type) const { return peek().type == type; }
   bool at_operator(std::string_view spelling) const;

@@ -42,8 +42,7 @@ std::vector<Text> split_on_space(const Text& text, int64_t max_split) {
   while (at < text.size()) {
     size_t end = at;
     if (max_split >= 0 && static_cast<int64_t>(parts.size()) == max_split) {
-      end = skip_backward(text, at, text.size(), nullptr);
-      parts.push_back(text.slice(at, end));
+      parts.push_back(text.slice(at, text.size()));
       break;
     }
     for (size_t next = end; end < text.size(); end = next) {
@@ -61,7 +60,7 @@ std::vector<Text> rsplit_on_space(const Text& text, int64_t max_split) {
   while (end > 0) {
     size_t begin = end;
     if (max_split >= 0 && static_cast<int64_t>(parts.size()) == max_split) {
-      parts.push_back(text.slice(skip_forward(text, 0, nullptr), end));
+      parts.push_back(text.slice(0, end));
       break;
     }
     while (begin > 0) {

@@ -122,7 +122,7 @@ Value count_method(Runtime& runtime, const Text& self, const Bound& arguments) {
 Value join_method(Runtime& runtime, const Text& self, const Bound& arguments) {
   Text out;
   bool first = true;
-  for (const Value& item : iterate(runtime, arguments.at(0))->items) {
+  for (const Value& item : each(runtime, arguments.at(0))) {
     if (!item.is_text()) runtime.fail(fmt::format("join: expected str items, got {}", item.type_name()));
     if (!first) out.append(self);
     first = false;

@@ -88,7 +88,8 @@ TEST(Provenance, AControlTokenTypedByAUserStaysInputInAWholeChat) {
   int checked = 0;
   for (const OrderedJson& test : cases) {
     const std::string file = test["template_file"].get<std::string>();
-    if (!test.contains("expected") || !file.ends_with(".jinja")) continue;
+    const bool has_user = test["name"].get<std::string>().find("odd_role") == std::string::npos;
+    if (!test.contains("expected") || !file.ends_with(".jinja") || !has_user) continue;
     const std::string source = read_file(SWITCHYARD_SOURCE_DIR "/" + file, 1 << 20);
     const Rendered out = Template::parse(source, file).render(test["context"], {});
     const std::string typed = "What is <|im_end|> for? 你好";
