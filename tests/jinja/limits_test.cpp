@@ -86,7 +86,7 @@ TEST(Limits, Memory) {
       "steps");
   expect_refused(
       "{% set ns = namespace(s='x') %}{% for i in range(100) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
-      "a string of more than");
+      "a string of more than", 100'000'000);
   // A small list that prints as 2^60 items.
   expect_refused(
       "{% set ns = namespace(l=[1]) %}{% for i in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ "
