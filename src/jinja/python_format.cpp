@@ -16,7 +16,7 @@ std::string positional(std::string digits, int exponent) {
     return fmt::format("0.{}{}", std::string(static_cast<size_t>(-exponent - 1), '0'), digits);
   const auto whole = static_cast<size_t>(exponent) + 1;
   if (digits.size() <= whole) return digits.append(whole - digits.size(), '0') + ".0";
-  return digits.insert(whole, ".");
+  return fmt::format("{}.{}", digits.substr(0, whole), digits.substr(whole));
 }
 
 class ReprWriter {
