@@ -515,6 +515,8 @@ REFUSED = {
     "{% block x %}{% endblock %}": "unsupported tag 'block'",
     "{% filter upper %}a{% endfilter %}": "unsupported tag 'filter'",
     "{% autoescape true %}{% endautoescape %}": "unsupported tag 'autoescape'",
+    "{% print 1 %}": "unsupported tag 'print'",
+    "{{ 1.real is defined }}": "attribute 'real' of a int is not supported",
     "{{ namespace }}": "printing a function is not supported",
     "{% set x = namespace(y=namespace(z=1)) %}{{ x.y.z }}": "a namespace cannot be stored",
 }

@@ -141,7 +141,9 @@ class JsonWriter {
 
   void write_key(const Value& key) {
     if (key.is_text()) return write_string(key.text());
-    literal("\"" + scalar(key) + "\"");
+    literal("\"");
+    literal(scalar(key));
+    literal("\"");
   }
 
   Runtime& runtime_;

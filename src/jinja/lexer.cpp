@@ -245,7 +245,7 @@ class Lexer {
   }
 
   void read_number() {
-    const NumberLiteral number = parse_number(std::string_view(source_).substr(at_));
+    const NumberLiteral number = parse_number(std::string_view(source_).substr(at_), source_[at_ - 1] == '.');
     if (!number.error.empty()) fail(number.error);
     Token& token =
         add(number.is_integer ? TokenType::kInteger : TokenType::kFloat, source_.substr(at_, number.length));

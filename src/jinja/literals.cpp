@@ -121,13 +121,13 @@ void decode_escape(std::string_view body, size_t& i, std::string& out, std::stri
 
 }  // namespace
 
-NumberLiteral parse_number(std::string_view text) {
+NumberLiteral parse_number(std::string_view text, bool behind_dot) {
   if (const int base = prefix_base(text); base != 10) {
     const size_t n = digits_length(text, 2, base);
     return make_integer(text.substr(2, n), base, 2 + n);
   }
   const size_t whole = digits_length(text, 0, 10);
-  const size_t tail = float_tail(text, whole);
+  const size_t tail = behind_dot ? 0 : float_tail(text, whole);
   if (tail == 0) {
     const bool is_zero = text.substr(0, whole).find_first_not_of("0_") == std::string_view::npos;
     NumberLiteral out = make_integer(text.substr(0, whole), 10, whole);

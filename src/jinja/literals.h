@@ -16,8 +16,8 @@ struct NumberLiteral {
 };
 
 // Reads the literal at the start of `text`, which begins with a digit: decimal, 0x, 0o and 0b integers,
-// floats, and '_' between digits.
-NumberLiteral parse_number(std::string_view text);
+// floats, and '_' between digits. Behind a '.', as in `x.0.1`, a number is always an integer.
+NumberLiteral parse_number(std::string_view text, bool behind_dot);
 
 // Decodes the escapes of a Python string literal. An unknown escape stays as it is. \N{...} and surrogates
 // are refused: `error` then says so.

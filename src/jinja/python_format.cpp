@@ -12,10 +12,11 @@ namespace {
 // Puts the decimal point into `digits` whose scientific exponent is `exponent`, as repr() does for exponents
 // from -4 to 15.
 std::string positional(std::string digits, int exponent) {
-  if (exponent < 0) return "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
+  if (exponent < 0)
+    return fmt::format("0.{}{}", std::string(static_cast<size_t>(-exponent - 1), '0'), digits);
   const auto whole = static_cast<size_t>(exponent) + 1;
   if (digits.size() <= whole) return digits.append(whole - digits.size(), '0') + ".0";
-  return digits.insert(whole, ".");
+  return fmt::format("{}.{}", digits.substr(0, whole), digits.substr(whole));
 }
 
 class ReprWriter {
@@ -160,11 +161,11 @@ std::string format_float(double value) {
   const std::string_view text(buffer, static_cast<size_t>(result.ptr - buffer));  // d.ddde[+-]xx
   const size_t e = text.find('e');
   const int exponent = std::stoi(std::string(text.substr(e + 1)));
-  const std::string sign = std::signbit(value) ? "-" : "";
-  if (exponent < -4 || exponent >= 16) return sign + std::string(text);
+  const std::string_view sign = std::signbit(value) ? "-" : "";
+  if (exponent < -4 || exponent >= 16) return fmt::format("{}{}", sign, text);
   std::string digits(text.substr(0, e));
   if (digits.size() > 1) digits.erase(1, 1);
-  return sign + positional(std::move(digits), exponent);
+  return fmt::format("{}{}", sign, positional(std::move(digits), exponent));
 }
 
 }  // namespace switchyard::jinja
