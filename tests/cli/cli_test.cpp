@@ -78,7 +78,7 @@ TEST_F(Cli, InspectChecksAndCounts) {
   EXPECT_THAT(text.out, HasSubstr("top 4 of 16 experts"));
   const Json report = json_of(run_switchyard({"inspect", kTiny, "--json"}));
   EXPECT_EQ(report["family"], "qwen2_moe");
-  EXPECT_EQ(report["parameters"]["total"], 7387974);
+  EXPECT_EQ(report["parameters"]["total"], 7372224);
   EXPECT_EQ(report["shape"]["sparse_layers"], 6);
   EXPECT_EQ(report["end_token_ids"], Json({2, 0}));
   EXPECT_EQ(report["tokenizer"]["vocab_size"], 4096);
@@ -87,7 +87,7 @@ TEST_F(Cli, InspectChecksAndCounts) {
 TEST_F(Cli, InspectNeedsOnlyTheConfigWhenAsked) {
   write("config.json", read_file(kTiny + "/config.json", 1 << 20));
   const Json report = json_of(run_switchyard({"inspect", path(""), "--config-only", "--json"}));
-  EXPECT_EQ(report["parameters"]["total"], 7387974);
+  EXPECT_EQ(report["parameters"]["total"], 7372224);
   EXPECT_TRUE(report["checkpoint"].is_null());
   expect_refused(run_switchyard({"inspect", path("")}), "model.safetensors");
 }
