@@ -6,7 +6,7 @@ seconds=${1:-30}
 
 scripts/install-packages.sh check
 cmake --preset fuzz >/dev/null
-cmake --build --preset fuzz
+cmake --build --preset fuzz --target fuzzers
 mkdir -p build/fuzz/findings
 for fuzzer in build/fuzz/tests/fuzz/fuzz_*; do
   name=${fuzzer##*/fuzz_}

@@ -163,7 +163,8 @@ std::string steps_text(const Model& model, const Accounting& a, double bandwidth
                         expected_distinct_experts(s.experts, s.top_k, batch), human_bytes(read * 2),
                         human_bytes(read * 4.5 / 8));
     for (const double gbps : bandwidths) {
-      text += fmt::format(" {:>9.1f}", static_cast<double>(batch) * gbps * 1e9 / (read * 2));
+      const double rate = static_cast<double>(batch) * gbps * 1e9 / (read * 2);
+      text += fmt::format(" {:>9.{}f}", rate, rate < 100 ? 1 : 0);
     }
     text += "\n";
   }
@@ -195,7 +196,7 @@ int inspect(const Options& o) {
     checkpoint_report = {{"files", checkpoint.files().size()},
                          {"tensors", checkpoint.names().size()},
                          {"bytes", checkpoint.total_bytes()}};
-    checkpoint_text = fmt::format("checkpoint   {} tensors in {} files, {}: every one as the config says\n",
+    checkpoint_text = fmt::format("checkpoint   {} tensors in {} file(s), {}: every one as the config says\n",
                                   checkpoint.names().size(), checkpoint.files().size(),
                                   human_bytes(static_cast<double>(checkpoint.total_bytes())));
   }

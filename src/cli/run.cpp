@@ -175,11 +175,14 @@ class Runner {
     if (options_.show_experts) {
       print("\n" + experts_by_token(answer.tokens, tokenizer_) + "\n" + load_summary(session_.statistics()));
     }
-    const auto generated = static_cast<double>(answer.tokens.size());
-    std::fprintf(stderr, "%zu prompt tokens, first token after %.1f ms; %.0f tokens at %.1f tokens/s on %s\n",
-                 answer.prompt_tokens, answer.first_token_s * 1e3, generated,
-                 (generated - 1) / std::max(answer.total_s - answer.first_token_s, 1e-9),
-                 loaded_.backend->description().c_str());
+    std::fprintf(stderr, "%zu prompt tokens, first token after %.1f ms", answer.prompt_tokens,
+                 answer.first_token_s * 1e3);
+    if (answer.tokens.size() > 1) {
+      const double rate =
+          static_cast<double>(answer.tokens.size() - 1) / (answer.total_s - answer.first_token_s);
+      std::fprintf(stderr, "; %zu tokens at %.1f tokens/s", answer.tokens.size(), rate);
+    }
+    std::fprintf(stderr, " on %s\n", loaded_.backend->description().c_str());
   }
 
   Json token_json(const GeneratedToken& token) const {

@@ -129,7 +129,8 @@ TEST(Checkpoint, NotesAWrongTotalSize) {
       "weight_map": {"a": "1.safetensors", "b": "1.safetensors", "c": "2.safetensors"}})");
   const Checkpoint checkpoint = Checkpoint::open(folder.path());
   ASSERT_EQ(checkpoint.notes().size(), 1u);
-  EXPECT_NE(checkpoint.notes()[0].find("metadata.total_size says 4 bytes, the tensors have 3"), std::string::npos);
+  EXPECT_NE(checkpoint.notes()[0].find("metadata.total_size says 4 bytes, the tensors have 3"),
+            std::string::npos);
 }
 
 TEST(Checkpoint, SaysThatAShardWasCut) {
