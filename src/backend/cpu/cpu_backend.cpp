@@ -33,13 +33,6 @@ const Kernels& kernels_of(std::optional<Isa> wanted) {
   return kGenericKernels;
 }
 
-// Scratch of this thread, kept from call to call, so that a decode step allocates nothing.
-float* thread_scratch(int64_t floats) {
-  thread_local std::vector<float> scratch;
-  if (static_cast<int64_t>(scratch.size()) < floats) scratch.resize(static_cast<size_t>(floats));
-  return scratch.data();
-}
-
 // Nanoseconds to stream `floats` float32 numbers.
 double streaming(int64_t floats) {
   return static_cast<double>(floats) * sizeof(float) / kBytesPerNanosecond;
@@ -138,15 +131,35 @@ void CpuBackend::kv_write(const KvWriteArgs& a) {
   });
 }
 
+const std::vector<AttentionRows>& CpuBackend::attention_tiles(const StepRows& step, int64_t max_rows) {
+  attention_tiles_.clear();
+  for (int64_t t = 0; t < step.rows; ++t) {
+    const bool follows =
+        t > 0 && step.sequences[t] == step.sequences[t - 1] && step.positions[t] == step.positions[t - 1] + 1;
+    if (follows && attention_tiles_.back().rows < max_rows) {
+      ++attention_tiles_.back().rows;
+    } else {
+      attention_tiles_.push_back({t, 1});
+    }
+  }
+  return attention_tiles_;
+}
+
 void CpuBackend::attention(const AttentionArgs& a) {
   SY_CHECK(a.kv.dtype == DType::kF32, "a cache of {}", name(a.kv.dtype));
   if (a.step.rows == 0) return;
+  constexpr int64_t kQueriesPerTile = 24;  // enough for fma to hide the reading of keys and values
   const int64_t G = a.kv.kv_heads;
+  const int64_t group = a.heads / G;
+  const int64_t max_rows = std::max<int64_t>(1, kQueriesPerTile / group);
+  const std::vector<AttentionRows>& tiles = attention_tiles(a.step, max_rows);
   const int64_t positions = *std::max_element(a.step.positions, a.step.positions + a.step.rows) + 1;
   const int64_t seen = a.window == 0 ? positions : std::min(positions, a.window);
-  const double task_nanoseconds = streaming(2 * seen * a.kv.head_dim);
-  for_tasks(a.step.rows * G, task_nanoseconds, [&](int64_t task) {
-    kernels_.attention(a, task / G, task % G, thread_scratch(attention_scratch_floats(a.heads / G)));
+  const auto tasks = static_cast<int64_t>(tiles.size()) * G;
+  for_tasks(tasks, streaming(2 * seen * a.kv.head_dim), [&](int64_t task) {
+    const AttentionRows& tile = tiles[static_cast<size_t>(task / G)];
+    float* scratch = thread_scratch(attention_scratch_floats(tile.rows * group, a.kv.head_dim));
+    kernels_.attention(a, tile.row, tile.rows, task % G, scratch);
   });
 }
 

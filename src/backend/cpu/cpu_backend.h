@@ -19,6 +19,12 @@ struct CpuOptions {
   std::optional<Isa> isa;  // none: the fastest that the machine has
 };
 
+// Neighbouring rows of a step that belong to one sequence, at positions that follow each other.
+struct AttentionRows {
+  int64_t row;  // the first
+  int64_t rows;
+};
+
 // A token's results have the same bits whatever the number of threads and the other rows of a call; they
 // differ between instruction sets. Cached keys and values are F32.
 class CpuBackend final : public ReferenceBackend {
@@ -62,11 +68,15 @@ class CpuBackend final : public ReferenceBackend {
   void for_tasks(int64_t tasks, double nanoseconds_per_task, F&& f);
   // The experts that own rows, ascending.
   const std::vector<int32_t>& busy_experts(const int32_t* offsets, int64_t experts);
+  // The step cut into pieces of up to `max_rows` rows.
+  const std::vector<AttentionRows>& attention_tiles(const StepRows& step, int64_t max_rows);
 
   const Kernels& kernels_;
   ThreadPool pool_;
   std::mutex fault_mutex_;  // route's rows may record faults at the same time
+  // Kept from call to call, so that a decode step allocates nothing.
   std::vector<int32_t> busy_experts_;
+  std::vector<AttentionRows> attention_tiles_;
 };
 
 }  // namespace switchyard

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "backend/cpu/cpu_backend.h"
 
@@ -19,6 +20,13 @@ inline constexpr int64_t kTasksPerThread = 8;
 // Rough rates of one core, which decide only how work is cut, never what comes out.
 inline constexpr double kBytesPerNanosecond = 20;
 inline constexpr double kFlopsPerNanosecond = 50;
+
+// Scratch of this thread, kept from call to call, so that a decode step allocates nothing.
+inline float* thread_scratch(int64_t floats) {
+  thread_local std::vector<float> scratch;
+  if (static_cast<int64_t>(scratch.size()) < floats) scratch.resize(static_cast<size_t>(floats));
+  return scratch.data();
+}
 
 template <typename F>
 void CpuBackend::for_tasks(int64_t tasks, double nanoseconds_per_task, F&& f) {
