@@ -33,14 +33,6 @@ const Kernels& kernels_of(std::optional<Isa> wanted) {
   return kGenericKernels;
 }
 
-// Nanoseconds to stream `floats` float32 numbers.
-double streaming(int64_t floats) {
-  return static_cast<double>(floats) * sizeof(float) / kBytesPerNanosecond;
-}
-
-constexpr double kExpNanoseconds = 0.5;    // per element, vectorised
-constexpr double kSinCosNanoseconds = 20;  // per pair, scalar
-
 }  // namespace
 
 CpuBackend::CpuBackend(const CpuOptions& options)
@@ -89,77 +81,6 @@ void CpuBackend::gather_rows(const GatherRowsArgs& a) {
   for_ranges(a.rows, streaming(2 * a.cols), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       std::memcpy(a.out + i * a.cols, a.x + a.index[i] * a.cols, row_bytes);
-  });
-}
-
-void CpuBackend::rope(const RopeArgs& a) {
-  const int64_t half = a.head_dim / 2;
-  const int64_t row = a.heads * a.head_dim;
-  const double row_nanoseconds = kSinCosNanoseconds * static_cast<double>(half) + streaming(2 * row);
-  for_ranges(a.rows, row_nanoseconds, [&](int64_t begin, int64_t end) {
-    float* cosines = thread_scratch(2 * half);
-    float* sines = cosines + half;
-    for (int64_t t = begin; t < end; ++t) {
-      for (int64_t i = 0; i < half; ++i) {
-        // The angle is rounded to float32, as every trained checkpoint saw it.
-        const float angle = static_cast<float>(a.positions[t]) * a.inverse_frequencies[i];
-        cosines[i] = std::cos(angle) * a.attention_factor;
-        sines[i] = std::sin(angle) * a.attention_factor * a.direction;
-      }
-      kernels_.rotate(a.x + t * row, cosines, sines, a.heads, a.head_dim, a.out + t * row);
-    }
-  });
-}
-
-void CpuBackend::kv_write(const KvWriteArgs& a) {
-  SY_CHECK(a.kv.dtype == DType::kF32, "a cache of {}", name(a.kv.dtype));
-  const KvLayer& kv = a.kv;
-  const auto head_bytes = static_cast<size_t>(kv.head_dim) * sizeof(float);
-  for_ranges(a.step.rows, streaming(4 * kv.kv_heads * kv.head_dim), [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t position = a.step.positions[t];
-      const int64_t block =
-          a.step.block_table[a.step.sequences[t] * a.step.max_blocks + position / kv.block_size];
-      for (int64_t g = 0; g < kv.kv_heads; ++g) {
-        const int64_t to =
-            ((block * kv.kv_heads + g) * kv.block_size + position % kv.block_size) * kv.head_dim;
-        const int64_t from = (t * kv.kv_heads + g) * kv.head_dim;
-        std::memcpy(static_cast<float*>(kv.keys) + to, a.keys + from, head_bytes);
-        std::memcpy(static_cast<float*>(kv.values) + to, a.values + from, head_bytes);
-      }
-    }
-  });
-}
-
-const std::vector<AttentionRows>& CpuBackend::attention_tiles(const StepRows& step, int64_t max_rows) {
-  attention_tiles_.clear();
-  for (int64_t t = 0; t < step.rows; ++t) {
-    const bool follows =
-        t > 0 && step.sequences[t] == step.sequences[t - 1] && step.positions[t] == step.positions[t - 1] + 1;
-    if (follows && attention_tiles_.back().rows < max_rows) {
-      ++attention_tiles_.back().rows;
-    } else {
-      attention_tiles_.push_back({t, 1});
-    }
-  }
-  return attention_tiles_;
-}
-
-void CpuBackend::attention(const AttentionArgs& a) {
-  SY_CHECK(a.kv.dtype == DType::kF32, "a cache of {}", name(a.kv.dtype));
-  if (a.step.rows == 0) return;
-  constexpr int64_t kQueriesPerTile = 24;  // enough for fma to hide the reading of keys and values
-  const int64_t G = a.kv.kv_heads;
-  const int64_t group = a.heads / G;
-  const int64_t max_rows = std::max<int64_t>(1, kQueriesPerTile / group);
-  const std::vector<AttentionRows>& tiles = attention_tiles(a.step, max_rows);
-  const int64_t positions = *std::max_element(a.step.positions, a.step.positions + a.step.rows) + 1;
-  const int64_t seen = a.window == 0 ? positions : std::min(positions, a.window);
-  const auto tasks = static_cast<int64_t>(tiles.size()) * G;
-  for_tasks(tasks, streaming(2 * seen * a.kv.head_dim), [&](int64_t task) {
-    const AttentionRows& tile = tiles[static_cast<size_t>(task / G)];
-    float* scratch = thread_scratch(attention_scratch_floats(tile.rows * group, a.kv.head_dim));
-    kernels_.attention(a, tile.row, tile.rows, task % G, scratch);
   });
 }
 

@@ -43,13 +43,16 @@ class CpuBackend final : public ReferenceBackend {
   void swiglu_backward(const SwigluBackwardArgs&) override;
   void gated_add(const GatedAddArgs&) override;
   void gather_rows(const GatherRowsArgs&) override;
-  void rope(const RopeArgs&) override;
-  void kv_write(const KvWriteArgs&) override;
-  void attention(const AttentionArgs&) override;
   void route(const RouteArgs&) override;
   void combine(const CombineArgs&) override;
   void cross_entropy(const CrossEntropyArgs&) override;
   void cross_entropy_backward(const CrossEntropyBackwardArgs&) override;
+
+  // cpu_backend_attention.cpp
+  void rope(const RopeArgs&) override;
+  void kv_write(const KvWriteArgs&) override;
+  void attention(const AttentionArgs&) override;
+  void attention_backward(const AttentionBackwardArgs&) override;
 
   // cpu_backend_linear.cpp
   void linear(const LinearArgs&) override;

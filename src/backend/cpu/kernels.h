@@ -71,6 +71,11 @@ struct Kernels {
   // `scratch`: attention_scratch_floats of the tile's queries.
   void (*attention)(const AttentionArgs&, int64_t row, int64_t rows, int64_t kv_head, float* scratch);
 
+  // In place, for one query: weights, first scores, become exp(scale * score - log_sum_exp); slopes, first
+  // the gradients of the weights, become those of the unscaled scores, scale * weight * (slope - delta).
+  void (*attention_slopes)(float* weights, float* slopes, int64_t count, float scale, float log_sum_exp,
+                           float delta);
+
   // One row. False: a logit is NaN, and nothing is written.
   bool (*route)(const RouteArgs&, int64_t row);
 

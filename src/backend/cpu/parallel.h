@@ -28,6 +28,13 @@ inline float* thread_scratch(int64_t floats) {
   return scratch.data();
 }
 
+// Nanoseconds to stream `floats` float32 numbers.
+constexpr double streaming(int64_t floats) {
+  return static_cast<double>(floats) * sizeof(float) / kBytesPerNanosecond;
+}
+
+inline constexpr double kExpNanoseconds = 0.5;  // per element, vectorised
+
 template <typename F>
 void CpuBackend::for_tasks(int64_t tasks, double nanoseconds_per_task, F&& f) {
   if (static_cast<double>(tasks) * nanoseconds_per_task >= kInlineNanoseconds) {
