@@ -99,6 +99,26 @@ void CpuBackend::route(const RouteArgs& a) {
   });
 }
 
+// Counting sort. While rows are given out, offsets[e] is the next free row of expert e, so that it ends as
+// the first row of expert e + 1.
+void CpuBackend::dispatch_plan(const DispatchPlanArgs& a) {
+  const int64_t slots = a.rows * a.top_k;
+  std::fill_n(a.offsets, a.experts + 1, 0);
+  for (int64_t slot = 0; slot < slots; ++slot) {
+    const int32_t e = a.expert_ids[slot];
+    SY_CHECK(e >= 0 && e < a.experts, "assignment {} names expert {} of {}", slot, e, a.experts);
+    ++a.offsets[e + 1];
+  }
+  std::partial_sum(a.offsets, a.offsets + a.experts + 1, a.offsets);
+  for (int64_t slot = 0; slot < slots; ++slot) {
+    const int32_t row = a.offsets[a.expert_ids[slot]]++;
+    a.token_of_row[row] = static_cast<int32_t>(slot / a.top_k);
+    a.row_of_slot[slot] = row;
+  }
+  std::copy_backward(a.offsets, a.offsets + a.experts, a.offsets + a.experts + 1);
+  a.offsets[0] = 0;
+}
+
 void CpuBackend::combine(const CombineArgs& a) {
   for_ranges(a.rows, streaming((a.top_k + 1) * a.cols),
              [&](int64_t begin, int64_t end) { kernels_.combine(a, begin, end); });

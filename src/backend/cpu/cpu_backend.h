@@ -44,6 +44,7 @@ class CpuBackend final : public ReferenceBackend {
   void gated_add(const GatedAddArgs&) override;
   void gather_rows(const GatherRowsArgs&) override;
   void route(const RouteArgs&) override;
+  void dispatch_plan(const DispatchPlanArgs&) override;
   void combine(const CombineArgs&) override;
   void cross_entropy(const CrossEntropyArgs&) override;
   void cross_entropy_backward(const CrossEntropyBackwardArgs&) override;
