@@ -38,15 +38,6 @@ TEST(Isa, NamesRoundTrip) {
   EXPECT_FALSE(isa_from_name("sse9").has_value());
 }
 
-const Kernels& kernels_of(Isa isa) {
-#if defined(__x86_64__)
-  if (isa == Isa::kAvx512) return kAvx512Kernels;
-  if (isa == Isa::kAvx2) return kAvx2Kernels;
-#endif
-  EXPECT_EQ(isa, Isa::kGeneric);
-  return kGenericKernels;
-}
-
 class KernelTest : public ::testing::TestWithParam<Isa> {
  protected:
   float exponential(float x) {

@@ -1,5 +1,6 @@
 #include "backend/cpu/cpu_backend.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -20,12 +21,19 @@ int checked_threads(int threads) {
   return threads == 0 ? std::min(usable_cpus(), kMaxThreads) : threads;
 }
 
-const Kernels& kernels_of(std::optional<Isa> wanted) {
+Isa checked_isa(std::optional<Isa> wanted) {
   const Isa isa = wanted.value_or(isas_of_machine().back());
   if (!machine_has(isa)) {
     throw Error("cpu backend", "instruction set", fmt::format("at most {}", name(isas_of_machine().back())),
                 std::string(name(isa)));
   }
+  return isa;
+}
+
+}  // namespace
+
+const Kernels& kernels_of(Isa isa) {
+  SY_CHECK(machine_has(isa), "kernels for {}", name(isa));
 #if defined(__x86_64__)
   if (isa == Isa::kAvx512) return kAvx512Kernels;
   if (isa == Isa::kAvx2) return kAvx2Kernels;
@@ -33,10 +41,8 @@ const Kernels& kernels_of(std::optional<Isa> wanted) {
   return kGenericKernels;
 }
 
-}  // namespace
-
 CpuBackend::CpuBackend(const CpuOptions& options)
-    : kernels_(kernels_of(options.isa)), pool_(checked_threads(options.threads)) {}
+    : kernels_(kernels_of(checked_isa(options.isa))), pool_(checked_threads(options.threads)) {}
 
 std::string CpuBackend::description() const {
   const int threads = pool_.threads();

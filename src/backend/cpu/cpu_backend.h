@@ -1,5 +1,5 @@
-// The CPU backend: the fast kernels of one instruction set on a pool of threads. Ops that no model spends
-// time in are the reference's.
+// The CPU backend: the fast kernels of one instruction set on a pool of threads. Ops that are not overridden
+// here take a small part of any step and are the reference's.
 #pragma once
 
 #include <mutex>

@@ -93,6 +93,8 @@ constexpr int64_t attention_scratch_floats(int64_t queries, int64_t head_dim) {
   return queries * (2 * head_dim + kAttentionSpan + 2);
 }
 
+const Kernels& kernels_of(Isa isa);  // the machine must have it
+
 extern const Kernels kGenericKernels;
 extern const Kernels kAvx2Kernels;    // x86-64 only
 extern const Kernels kAvx512Kernels;  // x86-64 only
