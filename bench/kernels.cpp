@@ -3,10 +3,15 @@
 //
 // "GB/s" and "GFLOP/s" are what an op must read or compute at least, over its time; "of_probe" is that over
 // what probes.h measured on the same machine just before.
+#include <atomic>
+#include <chrono>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -104,11 +109,21 @@ void probes(benchmark::State& state) {
   }
 }
 
-// An empty loop on all threads: what CpuBackend weighs against running inline.
-void fork_join(benchmark::State& state) {
+// From the call until all threads work on it and have left: what CpuBackend weighs against running inline.
+// `idle` before each call decides whether the workers still spin or sleep.
+void fork_join(benchmark::State& state, std::chrono::microseconds idle) {
   ThreadPool pool(usable_cpus());
-  for (auto _ : state)
-    pool.parallel_for(pool.threads(), [](int64_t) {});
+  for (auto _ : state) {
+    std::this_thread::sleep_for(idle);
+    const auto start = std::chrono::steady_clock::now();
+    std::atomic<int> arrived{0};
+    pool.parallel_for(pool.threads(), [&](int64_t) {
+      ++arrived;
+      while (arrived.load() < pool.threads())
+        std::this_thread::yield();
+    });
+    state.SetIterationTime(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
 }
 
 void linear(benchmark::State& state, Isa isa, int64_t rows, int64_t out, int64_t in, DType dtype) {
@@ -292,7 +307,12 @@ void register_for(Isa isa) {
 int main(int argc, char** argv) {
   using switchyard::add_benchmark;
   benchmark::RegisterBenchmark("probes", switchyard::probes)->Iterations(1)->Unit(benchmark::kMillisecond);
-  add_benchmark("fork_join", switchyard::fork_join);
+  for (const auto& [name, idle] : {std::pair("fork_join/awake", 0), std::pair("fork_join/asleep", 500)}) {
+    benchmark::RegisterBenchmark(name, switchyard::fork_join, std::chrono::microseconds(idle))
+        ->UseManualTime()
+        ->Iterations(1000)
+        ->Unit(benchmark::kMicrosecond);
+  }
   for (const switchyard::Isa isa : switchyard::isas_of_machine())
     switchyard::register_for(isa);
   benchmark::Initialize(&argc, argv);
