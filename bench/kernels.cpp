@@ -114,7 +114,7 @@ void probes(benchmark::State& state) {
 void fork_join(benchmark::State& state, std::chrono::microseconds idle) {
   ThreadPool pool(usable_cpus());
   for (auto _ : state) {
-    std::this_thread::sleep_for(idle);
+    if (idle.count() > 0) std::this_thread::sleep_for(idle);
     const auto start = std::chrono::steady_clock::now();
     std::atomic<int> arrived{0};
     pool.parallel_for(pool.threads(), [&](int64_t) {
