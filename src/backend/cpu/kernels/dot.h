@@ -82,8 +82,8 @@ void dot_tokens(const DotBlock& b, int64_t token, const W* weights) {
 inline void dot(const DotBlock& b) {
   with_elements(b.weight, b.weight_dtype, [&](const auto* weights) {
     int64_t token = 0;
-    for (; token + 6 <= b.tokens; token += 6)
-      dot_tokens<6>(b, token, weights);
+    for (; token + Vec::kDotTokens <= b.tokens; token += Vec::kDotTokens)
+      dot_tokens<Vec::kDotTokens>(b, token, weights);
     for (; token + 4 <= b.tokens; token += 4)
       dot_tokens<4>(b, token, weights);
     for (; token + 2 <= b.tokens; token += 2)
