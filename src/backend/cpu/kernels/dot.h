@@ -14,20 +14,28 @@
 namespace switchyard {
 namespace {
 
-// Adds the products of elements k, k + 1, ...: a whole Vec of them, or the first n.
+// Adds the products of elements k, k + 1, ...: a whole Vec of them, or the first n. The operands of the
+// shorter side wait in registers while those of the other pass.
 template <int kTokens, int kRows, typename W, typename Load>
 inline void dot_step(const DotBlock& b, const float* x, const W* weight, int64_t k, Load load,
                      Vec (&sums)[kTokens][kRows]) {
-  Vec w[kRows];
+  constexpr bool kKeepTokens = kTokens <= kRows;
+  constexpr int kKept = kKeepTokens ? kTokens : kRows;
+  constexpr int kPassing = kKeepTokens ? kRows : kTokens;
+  const auto token = [&](int t) { return load(x + t * b.x_stride + k); };
+  const auto row = [&](int r) { return load(weight + r * b.weight_stride + k); };
+  Vec kept[kKept];
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r)
-    w[r] = load(weight + r * b.weight_stride + k);
+  for (int i = 0; i < kKept; ++i)
+    kept[i] = kKeepTokens ? token(i) : row(i);
 #pragma GCC unroll 8
-  for (int t = 0; t < kTokens; ++t) {
-    const Vec xt = load(x + t * b.x_stride + k);
+  for (int j = 0; j < kPassing; ++j) {
+    const Vec passing = kKeepTokens ? row(j) : token(j);
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r)
-      sums[t][r] = fma(xt, w[r], sums[t][r]);
+    for (int i = 0; i < kKept; ++i) {
+      Vec& total = kKeepTokens ? sums[i][j] : sums[j][i];
+      total = fma(passing, kept[i], total);
+    }
   }
 }
 
