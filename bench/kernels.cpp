@@ -44,11 +44,12 @@ const std::byte* weight_pool() {
   return pool.data();
 }
 
-// Calls with rising `call` get matrices from one end of the pool to the other and round again.
-Matrix streamed_matrix(int64_t call, int64_t rows, int64_t cols, DType dtype) {
+// The next piece of the pool with each call, round and round: a matrix that is not in the caches.
+Matrix streamed_matrix(int64_t rows, int64_t cols, DType dtype) {
+  static int64_t call = 0;
   const int64_t bytes = rows * cols * size_bytes(dtype);
   const int64_t places = kPoolBytes / bytes;
-  return {weight_pool() + call % places * bytes, dtype, rows, cols};
+  return {weight_pool() + call++ % places * bytes, dtype, rows, cols};
 }
 
 std::vector<float> random_floats(int64_t count) {
@@ -130,9 +131,8 @@ void linear(benchmark::State& state, Isa isa, int64_t rows, int64_t out, int64_t
   CpuBackend& backend = backend_of(isa);
   const std::vector<float> x = random_floats(rows * in);
   std::vector<float> y(static_cast<size_t>(rows * out));
-  int64_t call = 0;
   for (auto _ : state) {
-    const Matrix weight = streamed_matrix(call++, out, in, dtype);
+    const Matrix weight = streamed_matrix(out, in, dtype);
     backend.linear({x.data(), weight, nullptr, DType::kF32, rows, false, y.data()});
   }
   if (rows == 1) {
@@ -149,12 +149,11 @@ void linear_backward(benchmark::State& state, Isa isa, int64_t rows, int64_t out
   const std::vector<float> d_out = random_floats(rows * out);
   std::vector<float> d_x(static_cast<size_t>(rows * in));
   std::vector<float> d_weight(static_cast<size_t>(out * in));
-  int64_t call = 0;
   for (auto _ : state) {
     if (of_weight) {
       backend.linear_backward_weight({d_out.data(), x.data(), rows, out, in, d_weight.data(), nullptr});
     } else {
-      const Matrix weight = streamed_matrix(call++, out, in, DType::kBF16);
+      const Matrix weight = streamed_matrix(out, in, DType::kBF16);
       backend.linear_backward_input({d_out.data(), weight, rows, d_x.data()});
     }
   }
@@ -167,7 +166,7 @@ void expert_linear(benchmark::State& state, Isa isa, int64_t tokens, int64_t out
   const int64_t rows = tokens * kTopK;
   std::vector<Matrix> weights;
   for (int64_t e = 0; e < kExperts; ++e)
-    weights.push_back(streamed_matrix(e, out, in, dtype));
+    weights.push_back(streamed_matrix(out, in, dtype));
   const std::vector<float> x = random_floats(rows * in);
   std::vector<float> y(static_cast<size_t>(rows * out));
   std::vector<int32_t> offsets(kExperts + 1);
