@@ -9,8 +9,8 @@
 
 namespace switchyard {
 
-// Work below this runs on the calling thread. A worker that still spins joins within 1 us, one that sleeps
-// within 16 (Zen 5 guest; bench_kernels --benchmark_filter=fork_join).
+// Work below this runs on the calling thread. At best a worker that still spins joins within 1 us, one that
+// sleeps within 16 (Zen 5 guest; bench_kernels --benchmark_filter=fork_join).
 inline constexpr double kInlineNanoseconds = 10'000;
 // Enough to make the claim of a task (tens of nanoseconds) not count.
 inline constexpr double kTaskNanoseconds = 4'000;
