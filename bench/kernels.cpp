@@ -3,10 +3,15 @@
 //
 // "GB/s" and "GFLOP/s" are what an op must read or compute at least, over its time; "of_probe" is that over
 // what probes.h measured on the same machine just before.
+#include <atomic>
+#include <chrono>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -39,11 +44,12 @@ const std::byte* weight_pool() {
   return pool.data();
 }
 
-// Calls with rising `call` get matrices from one end of the pool to the other and round again.
-Matrix streamed_matrix(int64_t call, int64_t rows, int64_t cols, DType dtype) {
+// The next piece of the pool with each call, round and round: a matrix that is not in the caches.
+Matrix streamed_matrix(int64_t rows, int64_t cols, DType dtype) {
+  static int64_t call = 0;
   const int64_t bytes = rows * cols * size_bytes(dtype);
   const int64_t places = kPoolBytes / bytes;
-  return {weight_pool() + call % places * bytes, dtype, rows, cols};
+  return {weight_pool() + call++ % places * bytes, dtype, rows, cols};
 }
 
 std::vector<float> random_floats(int64_t count) {
@@ -104,20 +110,29 @@ void probes(benchmark::State& state) {
   }
 }
 
-// An empty loop on all threads: what CpuBackend weighs against running inline.
-void fork_join(benchmark::State& state) {
+// From the call until all threads work on it and have left: what CpuBackend weighs against running inline.
+// `idle` before each call decides whether the workers still spin or sleep.
+void fork_join(benchmark::State& state, std::chrono::microseconds idle) {
   ThreadPool pool(usable_cpus());
-  for (auto _ : state)
-    pool.parallel_for(pool.threads(), [](int64_t) {});
+  for (auto _ : state) {
+    if (idle.count() > 0) std::this_thread::sleep_for(idle);
+    const auto start = std::chrono::steady_clock::now();
+    std::atomic<int> arrived{0};
+    pool.parallel_for(pool.threads(), [&](int64_t) {
+      ++arrived;
+      while (arrived.load() < pool.threads())
+        std::this_thread::yield();
+    });
+    state.SetIterationTime(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
 }
 
 void linear(benchmark::State& state, Isa isa, int64_t rows, int64_t out, int64_t in, DType dtype) {
   CpuBackend& backend = backend_of(isa);
   const std::vector<float> x = random_floats(rows * in);
   std::vector<float> y(static_cast<size_t>(rows * out));
-  int64_t call = 0;
   for (auto _ : state) {
-    const Matrix weight = streamed_matrix(call++, out, in, dtype);
+    const Matrix weight = streamed_matrix(out, in, dtype);
     backend.linear({x.data(), weight, nullptr, DType::kF32, rows, false, y.data()});
   }
   if (rows == 1) {
@@ -134,12 +149,11 @@ void linear_backward(benchmark::State& state, Isa isa, int64_t rows, int64_t out
   const std::vector<float> d_out = random_floats(rows * out);
   std::vector<float> d_x(static_cast<size_t>(rows * in));
   std::vector<float> d_weight(static_cast<size_t>(out * in));
-  int64_t call = 0;
   for (auto _ : state) {
     if (of_weight) {
       backend.linear_backward_weight({d_out.data(), x.data(), rows, out, in, d_weight.data(), nullptr});
     } else {
-      const Matrix weight = streamed_matrix(call++, out, in, DType::kBF16);
+      const Matrix weight = streamed_matrix(out, in, DType::kBF16);
       backend.linear_backward_input({d_out.data(), weight, rows, d_x.data()});
     }
   }
@@ -152,7 +166,7 @@ void expert_linear(benchmark::State& state, Isa isa, int64_t tokens, int64_t out
   const int64_t rows = tokens * kTopK;
   std::vector<Matrix> weights;
   for (int64_t e = 0; e < kExperts; ++e)
-    weights.push_back(streamed_matrix(e, out, in, dtype));
+    weights.push_back(streamed_matrix(out, in, dtype));
   const std::vector<float> x = random_floats(rows * in);
   std::vector<float> y(static_cast<size_t>(rows * out));
   std::vector<int32_t> offsets(kExperts + 1);
@@ -292,7 +306,12 @@ void register_for(Isa isa) {
 int main(int argc, char** argv) {
   using switchyard::add_benchmark;
   benchmark::RegisterBenchmark("probes", switchyard::probes)->Iterations(1)->Unit(benchmark::kMillisecond);
-  add_benchmark("fork_join", switchyard::fork_join);
+  for (const auto& [name, idle] : {std::pair("fork_join/awake", 0), std::pair("fork_join/asleep", 500)}) {
+    benchmark::RegisterBenchmark(name, switchyard::fork_join, std::chrono::microseconds(idle))
+        ->UseManualTime()
+        ->Iterations(1000)
+        ->Unit(benchmark::kMicrosecond);
+  }
   for (const switchyard::Isa isa : switchyard::isas_of_machine())
     switchyard::register_for(isa);
   benchmark::Initialize(&argc, argv);

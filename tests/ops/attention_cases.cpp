@@ -11,6 +11,7 @@ namespace {
 
 struct AttentionShape {
   int64_t rows, kv_heads, group, head_dim, block_size, window, longest;
+  bool contiguous = false;  // the last rows of each sequence, else scattered ones
 
   std::string name(const char* op) const {
     return fmt::format("{}_{}rows_{}x{}heads_{}wide_block{}_window{}_upto{}", op, rows, kv_heads, group,
@@ -32,18 +33,22 @@ std::vector<int32_t> block_table(const AttentionShape& s) {
   return table;
 }
 
-// Row t: sequence t % 2, at a position of its own from 0 to `longest` - 1.
-std::vector<int32_t> positions(const AttentionShape& s) {
-  std::vector<int32_t> out;
-  for (int64_t t = 0; t < s.rows; ++t)
-    out.push_back(static_cast<int32_t>((s.longest - 1) * (t / 2 * 2 + 2) / (s.rows / 2 * 2 + 2)));
-  return out;
-}
-
+// Scattered: row t in sequence t % 2, at positions spread from 0 to `longest` - 1. Contiguous: the first half
+// of the rows in one sequence, the second in the other, at positions up to `longest` - 1.
 std::vector<int32_t> sequences(const AttentionShape& s) {
   std::vector<int32_t> out;
   for (int64_t t = 0; t < s.rows; ++t)
-    out.push_back(static_cast<int32_t>(t % s.kSequences));
+    out.push_back(static_cast<int32_t>(s.contiguous ? (t < s.rows / 2 ? 0 : 1) : t % s.kSequences));
+  return out;
+}
+
+std::vector<int32_t> positions(const AttentionShape& s) {
+  std::vector<int32_t> out;
+  for (int64_t t = 0; t < s.rows; ++t) {
+    const int64_t spread = (s.longest - 1) * (t / 2 * 2 + 2) / (s.rows / 2 * 2 + 2);
+    const int64_t end_of_sequence = t < s.rows / 2 ? s.rows / 2 : s.rows;
+    out.push_back(static_cast<int32_t>(s.contiguous ? s.longest - end_of_sequence + t : spread));
+  }
   return out;
 }
 
@@ -120,6 +125,49 @@ OpCase rope_case(int64_t rows, int64_t heads, int64_t head_dim, float direction)
           }};
 }
 
+struct BackwardShape {
+  int64_t rows, kv_heads, group, head_dim, window;
+};
+
+OpCase attention_backward_case(BackwardShape s) {
+  const std::string name = fmt::format("attention_backward_{}rows_{}x{}heads_{}wide_window{}", s.rows,
+                                       s.kv_heads, s.group, s.head_dim, s.window);
+  return {name, s.rows, false, [=](Device& d, Rows) -> std::vector<Output> {
+            const int64_t heads = s.kv_heads * s.group;
+            const int64_t q_count = s.rows * heads * s.head_dim;
+            const int64_t kv_count = s.rows * s.kv_heads * s.head_dim;
+            std::vector<int32_t> row_positions;  // two sequences
+            for (int64_t t = 0; t < s.rows; ++t)
+              row_positions.push_back(static_cast<int32_t>(t < s.rows / 2 ? t : t - s.rows / 2));
+            float* d_q = d.floats(uniform(60, q_count));
+            float* d_k = d.floats(uniform(61, kv_count));
+            float* d_v = d.floats(uniform(62, kv_count));
+            // Any log-sum-exp and out will do: the formulas only need weights exp(score - lse) of about 1 /
+            // rows.
+            d.backend().attention_backward({.q = d.floats(uniform(63, q_count)),
+                                            .k = d.floats(uniform(64, kv_count)),
+                                            .v = d.floats(uniform(65, kv_count)),
+                                            .out = d.floats(uniform(66, q_count)),
+                                            .log_sum_exp = d.floats(uniform(67, s.rows * heads, 3, 4)),
+                                            .positions = d.ints(row_positions),
+                                            .rows = s.rows,
+                                            .heads = heads,
+                                            .kv_heads = s.kv_heads,
+                                            .head_dim = s.head_dim,
+                                            .scale = 0.2f,
+                                            .window = s.window,
+                                            .d_out = d.floats(uniform(68, q_count)),
+                                            .d_q = d_q,
+                                            .d_k = d_k,
+                                            .d_v = d_v});
+            const double tolerance =
+                sum_tolerance(s.head_dim) + sum_tolerance(s.rows * s.group) + kExpTolerance;
+            return {{"d_q", d.read(d_q, q_count), tolerance},
+                    {"d_k", d.read(d_k, kv_count), tolerance},
+                    {"d_v", d.read(d_v, kv_count), tolerance}};
+          }};
+}
+
 }  // namespace
 
 std::vector<OpCase> attention_cases() {
@@ -133,6 +181,19 @@ std::vector<OpCase> attention_cases() {
       cases.push_back(kv_write_case({rows, 3, 1, 20, block_size, 0, 40}));
     }
   }
+  for (const int64_t window : {0, 1, 9, 300}) {
+    for (const int64_t group : {1, 4, 7, 30}) {
+      cases.push_back(attention_case({61, 2, group, 20, 16, window, 300, true}));
+      cases.push_back(attention_case({13, 1, group, 36, 1, window, 40, true}));
+    }
+  }
+  for (const int64_t rows : {0, 1, 5, 33}) {
+    for (const int64_t window : {0, 4}) {
+      cases.push_back(attention_backward_case({rows, 2, 1, 20, window}));
+      cases.push_back(attention_backward_case({rows, 1, 7, 36, window}));
+    }
+  }
+  cases.push_back(attention_backward_case({90, 3, 2, 64, 0}));  // enough work for several threads
   // Across several spans of positions; enough work for several threads.
   for (const int64_t window : {0, 300}) {
     cases.push_back(attention_case({5, 2, 4, 36, 16, window, 700}));

@@ -38,22 +38,15 @@ TEST(Isa, NamesRoundTrip) {
   EXPECT_FALSE(isa_from_name("sse9").has_value());
 }
 
-const Kernels& kernels_of(Isa isa) {
-#if defined(__x86_64__)
-  if (isa == Isa::kAvx512) return kAvx512Kernels;
-  if (isa == Isa::kAvx2) return kAvx2Kernels;
-#endif
-  EXPECT_EQ(isa, Isa::kGeneric);
-  return kGenericKernels;
-}
-
 class KernelTest : public ::testing::TestWithParam<Isa> {
  protected:
   float exponential(float x) {
     float out = 0;
-    kernels_of(GetParam()).exponentials(&x, 1, &out);
+    kernels_.exponentials(&x, 1, &out);
     return out;
   }
+
+  const Kernels& kernels_ = kernels_of(GetParam());
 };
 
 TEST_P(KernelTest, ExpIsWithinTwoUnitsInTheLastPlace) {
@@ -83,7 +76,7 @@ TEST_P(KernelTest, ExpAtItsLimits) {
 TEST_P(KernelTest, ExpHasTheSameBitsInEveryLane) {
   std::vector<float> x(67, -1.7f);
   std::vector<float> out(x.size());
-  kernels_of(GetParam()).exponentials(x.data(), static_cast<int64_t>(x.size()), out.data());
+  kernels_.exponentials(x.data(), static_cast<int64_t>(x.size()), out.data());
   for (const float value : out)
     EXPECT_EQ(value, out[0]);
 }
@@ -98,7 +91,7 @@ TEST_P(KernelTest, SixteenBitWeightsAreReadExactly) {
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
     std::vector<float> got(kValues);
     std::vector<float> want(kValues);
-    kernels_of(GetParam()).embedding({{bits.data(), dtype, 1, kValues}, &id, 1, got.data()}, 0, 1);
+    kernels_.embedding({{bits.data(), dtype, 1, kValues}, &id, 1, got.data()}, 0, 1);
     convert_to_f32(dtype, bits.data(), kValues, want.data());
     for (size_t i = 0; i < bits.size(); ++i) {
       if (std::isnan(want[i])) {

@@ -107,10 +107,32 @@ OpCase combine_case(int64_t rows, int64_t top_k, int64_t cols, bool weighted, bo
           }};
 }
 
+OpCase dispatch_plan_case(int64_t rows, int64_t experts, int64_t top_k, Spread spread) {
+  return {fmt::format("dispatch_plan_{}rows_{}experts_top{}{}", rows, experts, top_k,
+                      spread == Spread::kAllToOne ? "_all_to_one" : ""),
+          rows, false, [=](Device& d, Rows) -> std::vector<Output> {
+            int32_t* offsets = d.int_output(experts + 1);
+            int32_t* token_of_row = d.int_output(rows * top_k);
+            int32_t* row_of_slot = d.int_output(rows * top_k);
+            d.backend().dispatch_plan({d.ints(assigned_experts(rows * top_k, experts, spread)), rows, experts,
+                                       top_k, offsets, token_of_row, row_of_slot});
+            return {{"offsets", d.read(offsets, experts + 1), 0},
+                    {"token_of_row", d.read(token_of_row, rows * top_k), 0},
+                    {"row_of_slot", d.read(row_of_slot, rows * top_k), 0}};
+          }};
+}
+
 }  // namespace
 
 std::vector<OpCase> expert_cases() {
   std::vector<OpCase> cases;
+  for (const Spread spread : {Spread::kUneven, Spread::kAllToOne}) {
+    for (const int64_t rows : {0, 1, 5, 64}) {
+      cases.push_back(dispatch_plan_case(rows, 1, 1, spread));
+      cases.push_back(dispatch_plan_case(rows, 60, 4, spread));
+      cases.push_back(dispatch_plan_case(rows, 65, 8, spread));
+    }
+  }
   for (const DType dtype : kWeightTypes) {
     for (const Spread spread : {Spread::kUneven, Spread::kAllToOne}) {
       for (const int64_t rows : {0, 1, 5, 33}) {

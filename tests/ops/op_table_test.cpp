@@ -2,6 +2,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -86,7 +87,9 @@ TEST_P(OpTable, AgreesWithTheReference) {
   const OpCase& op = GetParam();
   ReferenceBackend reference;
   const std::vector<Output> want = run(op, reference, {0, op.rows});
+  std::set<std::string> seen;
   for (const BackendUnderTest& tested : backends_under_test()) {
+    if (!seen.insert(tested.bits).second) continue;  // the next test shows that it gives the same
     SCOPED_TRACE(tested.backend->description());
     expect_close(run(op, *tested.backend, {0, op.rows}), want);
     if (HasFatalFailure()) return;

@@ -1,5 +1,6 @@
 #include "backend/cpu/cpu_backend.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -20,12 +21,19 @@ int checked_threads(int threads) {
   return threads == 0 ? std::min(usable_cpus(), kMaxThreads) : threads;
 }
 
-const Kernels& kernels_of(std::optional<Isa> wanted) {
+Isa checked_isa(std::optional<Isa> wanted) {
   const Isa isa = wanted.value_or(isas_of_machine().back());
   if (!machine_has(isa)) {
     throw Error("cpu backend", "instruction set", fmt::format("at most {}", name(isas_of_machine().back())),
                 std::string(name(isa)));
   }
+  return isa;
+}
+
+}  // namespace
+
+const Kernels& kernels_of(Isa isa) {
+  SY_CHECK(machine_has(isa), "kernels for {}", name(isa));
 #if defined(__x86_64__)
   if (isa == Isa::kAvx512) return kAvx512Kernels;
   if (isa == Isa::kAvx2) return kAvx2Kernels;
@@ -33,25 +41,8 @@ const Kernels& kernels_of(std::optional<Isa> wanted) {
   return kGenericKernels;
 }
 
-// Scratch of this thread, kept from call to call, so that a decode step allocates nothing.
-float* thread_scratch(int64_t floats) {
-  thread_local std::vector<float> scratch;
-  if (static_cast<int64_t>(scratch.size()) < floats) scratch.resize(static_cast<size_t>(floats));
-  return scratch.data();
-}
-
-// Nanoseconds to stream `floats` float32 numbers.
-double streaming(int64_t floats) {
-  return static_cast<double>(floats) * sizeof(float) / kBytesPerNanosecond;
-}
-
-constexpr double kExpNanoseconds = 0.5;    // per element, vectorised
-constexpr double kSinCosNanoseconds = 20;  // per pair, scalar
-
-}  // namespace
-
 CpuBackend::CpuBackend(const CpuOptions& options)
-    : kernels_(kernels_of(options.isa)), pool_(checked_threads(options.threads)) {}
+    : kernels_(kernels_of(checked_isa(options.isa))), pool_(checked_threads(options.threads)) {}
 
 std::string CpuBackend::description() const {
   const int threads = pool_.threads();
@@ -99,57 +90,6 @@ void CpuBackend::gather_rows(const GatherRowsArgs& a) {
   });
 }
 
-void CpuBackend::rope(const RopeArgs& a) {
-  const int64_t half = a.head_dim / 2;
-  const int64_t row = a.heads * a.head_dim;
-  const double row_nanoseconds = kSinCosNanoseconds * static_cast<double>(half) + streaming(2 * row);
-  for_ranges(a.rows, row_nanoseconds, [&](int64_t begin, int64_t end) {
-    float* cosines = thread_scratch(2 * half);
-    float* sines = cosines + half;
-    for (int64_t t = begin; t < end; ++t) {
-      for (int64_t i = 0; i < half; ++i) {
-        // The angle is rounded to float32, as every trained checkpoint saw it.
-        const float angle = static_cast<float>(a.positions[t]) * a.inverse_frequencies[i];
-        cosines[i] = std::cos(angle) * a.attention_factor;
-        sines[i] = std::sin(angle) * a.attention_factor * a.direction;
-      }
-      kernels_.rotate(a.x + t * row, cosines, sines, a.heads, a.head_dim, a.out + t * row);
-    }
-  });
-}
-
-void CpuBackend::kv_write(const KvWriteArgs& a) {
-  SY_CHECK(a.kv.dtype == DType::kF32, "a cache of {}", name(a.kv.dtype));
-  const KvLayer& kv = a.kv;
-  const auto head_bytes = static_cast<size_t>(kv.head_dim) * sizeof(float);
-  for_ranges(a.step.rows, streaming(4 * kv.kv_heads * kv.head_dim), [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t position = a.step.positions[t];
-      const int64_t block =
-          a.step.block_table[a.step.sequences[t] * a.step.max_blocks + position / kv.block_size];
-      for (int64_t g = 0; g < kv.kv_heads; ++g) {
-        const int64_t to =
-            ((block * kv.kv_heads + g) * kv.block_size + position % kv.block_size) * kv.head_dim;
-        const int64_t from = (t * kv.kv_heads + g) * kv.head_dim;
-        std::memcpy(static_cast<float*>(kv.keys) + to, a.keys + from, head_bytes);
-        std::memcpy(static_cast<float*>(kv.values) + to, a.values + from, head_bytes);
-      }
-    }
-  });
-}
-
-void CpuBackend::attention(const AttentionArgs& a) {
-  SY_CHECK(a.kv.dtype == DType::kF32, "a cache of {}", name(a.kv.dtype));
-  if (a.step.rows == 0) return;
-  const int64_t G = a.kv.kv_heads;
-  const int64_t positions = *std::max_element(a.step.positions, a.step.positions + a.step.rows) + 1;
-  const int64_t seen = a.window == 0 ? positions : std::min(positions, a.window);
-  const double task_nanoseconds = streaming(2 * seen * a.kv.head_dim);
-  for_tasks(a.step.rows * G, task_nanoseconds, [&](int64_t task) {
-    kernels_.attention(a, task / G, task % G, thread_scratch(attention_scratch_floats(a.heads / G)));
-  });
-}
-
 void CpuBackend::route(const RouteArgs& a) {
   const auto experts = static_cast<double>(a.experts);
   for_ranges(a.rows, experts * (kExpNanoseconds + 1), [&](int64_t begin, int64_t end) {
@@ -163,6 +103,26 @@ void CpuBackend::route(const RouteArgs& a) {
       record_routing_fault({a.layer, t});
     }
   });
+}
+
+// Counting sort. While rows are given out, offsets[e] is the next free row of expert e, so that it ends as
+// the first row of expert e + 1.
+void CpuBackend::dispatch_plan(const DispatchPlanArgs& a) {
+  const int64_t slots = a.rows * a.top_k;
+  std::fill_n(a.offsets, a.experts + 1, 0);
+  for (int64_t slot = 0; slot < slots; ++slot) {
+    const int32_t e = a.expert_ids[slot];
+    SY_CHECK(e >= 0 && e < a.experts, "assignment {} names expert {} of {}", slot, e, a.experts);
+    ++a.offsets[e + 1];
+  }
+  std::partial_sum(a.offsets, a.offsets + a.experts + 1, a.offsets);
+  for (int64_t slot = 0; slot < slots; ++slot) {
+    const int32_t row = a.offsets[a.expert_ids[slot]]++;
+    a.token_of_row[row] = static_cast<int32_t>(slot / a.top_k);
+    a.row_of_slot[slot] = row;
+  }
+  std::copy_backward(a.offsets, a.offsets + a.experts, a.offsets + a.experts + 1);
+  a.offsets[0] = 0;
 }
 
 void CpuBackend::combine(const CombineArgs& a) {

@@ -1,5 +1,5 @@
-// The CPU backend: the fast kernels of one instruction set on a pool of threads. Ops that no model spends
-// time in are the reference's.
+// The CPU backend: the fast kernels of one instruction set on a pool of threads. Ops that are not overridden
+// here take a small part of any step and are the reference's.
 #pragma once
 
 #include <mutex>
@@ -17,6 +17,12 @@ namespace switchyard {
 struct CpuOptions {
   int threads = 0;         // including the caller; 0: usable_cpus()
   std::optional<Isa> isa;  // none: the fastest that the machine has
+};
+
+// Neighbouring rows of a step that belong to one sequence, at positions that follow each other.
+struct AttentionRows {
+  int64_t row;  // the first
+  int64_t rows;
 };
 
 // A token's results have the same bits whatever the number of threads and the other rows of a call; they
@@ -37,13 +43,17 @@ class CpuBackend final : public ReferenceBackend {
   void swiglu_backward(const SwigluBackwardArgs&) override;
   void gated_add(const GatedAddArgs&) override;
   void gather_rows(const GatherRowsArgs&) override;
-  void rope(const RopeArgs&) override;
-  void kv_write(const KvWriteArgs&) override;
-  void attention(const AttentionArgs&) override;
   void route(const RouteArgs&) override;
+  void dispatch_plan(const DispatchPlanArgs&) override;
   void combine(const CombineArgs&) override;
   void cross_entropy(const CrossEntropyArgs&) override;
   void cross_entropy_backward(const CrossEntropyBackwardArgs&) override;
+
+  // cpu_backend_attention.cpp
+  void rope(const RopeArgs&) override;
+  void kv_write(const KvWriteArgs&) override;
+  void attention(const AttentionArgs&) override;
+  void attention_backward(const AttentionBackwardArgs&) override;
 
   // cpu_backend_linear.cpp
   void linear(const LinearArgs&) override;
@@ -62,11 +72,15 @@ class CpuBackend final : public ReferenceBackend {
   void for_tasks(int64_t tasks, double nanoseconds_per_task, F&& f);
   // The experts that own rows, ascending.
   const std::vector<int32_t>& busy_experts(const int32_t* offsets, int64_t experts);
+  // The step cut into pieces of up to `max_rows` rows.
+  const std::vector<AttentionRows>& attention_tiles(const StepRows& step, int64_t max_rows);
 
   const Kernels& kernels_;
   ThreadPool pool_;
   std::mutex fault_mutex_;  // route's rows may record faults at the same time
+  // Kept from call to call, so that a decode step allocates nothing.
   std::vector<int32_t> busy_experts_;
+  std::vector<AttentionRows> attention_tiles_;
 };
 
 }  // namespace switchyard

@@ -17,25 +17,25 @@ int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
+// A block of a product that one call computes: with k = 2048, 384 KiB of activations and at most as much of
+// weights, so that both stay in the second-level cache.
+constexpr int64_t kMaxDotTokens = 48;
+constexpr int64_t kMaxDotRows = 64;
+
 // How a product of [rows, k] with a weight [features, k] is cut.
 struct DotPlan {
   int64_t features_per_task;
   int64_t feature_tasks;
-  int64_t rows_per_block;  // rows whose activations stay in the second-level cache
   double task_nanoseconds;
 };
 
-constexpr int64_t kMaxFeaturesPerTask = 64;
-
 DotPlan plan_dot(int64_t rows, int64_t features, int64_t k, int64_t element_bytes, int threads) {
-  constexpr int64_t kRowsPerBlock =
-      48;  // 384 KiB of activations at k = 2048; a multiple of every tile height
   constexpr int64_t kFeatureStep = 8;
   const int64_t share = ceil_div(features, threads * kTasksPerThread);
   const int64_t features_per_task =
-      std::clamp(ceil_div(share, kFeatureStep) * kFeatureStep, kFeatureStep, kMaxFeaturesPerTask);
+      std::clamp(ceil_div(share, kFeatureStep) * kFeatureStep, kFeatureStep, kMaxDotRows);
   const auto work = static_cast<double>(features_per_task * k);
-  return {features_per_task, ceil_div(features, features_per_task), kRowsPerBlock,
+  return {features_per_task, ceil_div(features, features_per_task),
           std::max(work * static_cast<double>(element_bytes) / kBytesPerNanosecond,
                    2 * work * static_cast<double>(rows) / kFlopsPerNanosecond)};
 }
@@ -100,21 +100,21 @@ void CpuBackend::linear(const LinearArgs& a) {
   const int64_t N = a.weight.rows;
   const int64_t K = a.weight.cols;
   const DotPlan plan = plan_dot(a.rows, N, K, size_bytes(a.weight.dtype), pool_.threads());
-  const int64_t row_blocks = ceil_div(a.rows, plan.rows_per_block);
+  const int64_t row_blocks = ceil_div(a.rows, kMaxDotTokens);
   // Consecutive tasks share a block of rows, which so stays in the caches.
   for_tasks(plan.feature_tasks * row_blocks, plan.task_nanoseconds / static_cast<double>(row_blocks),
             [&](int64_t task) {
-              const int64_t row = task / plan.feature_tasks * plan.rows_per_block;
+              const int64_t row = task / plan.feature_tasks * kMaxDotTokens;
               const int64_t n = task % plan.feature_tasks * plan.features_per_task;
               const int64_t features = std::min(plan.features_per_task, N - n);
-              float bias[kMaxFeaturesPerTask];
+              float bias[kMaxDotRows];
               if (a.bias != nullptr) {
                 const auto* from = static_cast<const std::byte*>(a.bias) + n * size_bytes(a.bias_dtype);
                 convert_to_f32(a.bias_dtype, from, features, bias);
               }
               kernels_.dot({.x = a.x + row * K,
                             .x_stride = K,
-                            .tokens = std::min(plan.rows_per_block, a.rows - row),
+                            .tokens = std::min(kMaxDotTokens, a.rows - row),
                             .weight = element_pointer(a.weight, n),
                             .weight_dtype = a.weight.dtype,
                             .weight_stride = K,
@@ -148,10 +148,10 @@ void CpuBackend::expert_linear(const ExpertLinearArgs& a) {
     const Matrix& weight = a.weights[e];
     check_weight("expert_linear", weight.dtype);
     const int64_t n = task % plan.feature_tasks * plan.features_per_task;
-    for (int64_t row = a.offsets[e]; row < a.offsets[e + 1]; row += plan.rows_per_block) {
+    for (int64_t row = a.offsets[e]; row < a.offsets[e + 1]; row += kMaxDotTokens) {
       kernels_.dot({.x = a.x + row * K,
                     .x_stride = K,
-                    .tokens = std::min(plan.rows_per_block, a.offsets[e + 1] - row),
+                    .tokens = std::min(kMaxDotTokens, a.offsets[e + 1] - row),
                     .weight = element_pointer(weight, n),
                     .weight_dtype = weight.dtype,
                     .weight_stride = K,

@@ -67,8 +67,14 @@ struct Kernels {
   // One row of [heads, A]. cosines and sines: [A/2] of the row's position, the sign of `direction` included.
   void (*rotate)(const float* x, const float* cosines, const float* sines, int64_t heads, int64_t head_dim,
                  float* out);
-  // One row and one key/value head. `scratch`: attention_scratch_floats of the heads per key/value head.
-  void (*attention)(const AttentionArgs&, int64_t row, int64_t kv_head, float* scratch);
+  // Rows [row, row + rows) of one sequence, at positions that follow each other, and one key/value head.
+  // `scratch`: attention_scratch_floats of the tile's queries.
+  void (*attention)(const AttentionArgs&, int64_t row, int64_t rows, int64_t kv_head, float* scratch);
+
+  // In place, for one query: weights, first scores, become exp(scale * score - log_sum_exp); slopes, first
+  // the gradients of the weights, become those of the unscaled scores, scale * weight * (slope - delta).
+  void (*attention_slopes)(float* weights, float* slopes, int64_t count, float scale, float log_sum_exp,
+                           float delta);
 
   // One row. False: a logit is NaN, and nothing is written.
   bool (*route)(const RouteArgs&, int64_t row);
@@ -81,11 +87,13 @@ struct Kernels {
   void (*exponentials)(const float* x, int64_t count, float* out);
 };
 
-// Positions that attention takes at once, at absolute multiples.
+// Positions that attention takes at once, up to an absolute multiple.
 inline constexpr int64_t kAttentionSpan = 256;
-constexpr int64_t attention_scratch_floats(int64_t heads_per_kv_head) {
-  return heads_per_kv_head * (kAttentionSpan + 2);
+constexpr int64_t attention_scratch_floats(int64_t queries, int64_t head_dim) {
+  return queries * (2 * head_dim + kAttentionSpan + 2);
 }
+
+const Kernels& kernels_of(Isa isa);  // the machine must have it
 
 extern const Kernels kGenericKernels;
 extern const Kernels kAvx2Kernels;    // x86-64 only

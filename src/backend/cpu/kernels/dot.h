@@ -1,8 +1,12 @@
 // Products of rows that are contiguous along the sum: linear, and attention scores.
 //
-// Each output has one accumulating Vec that walks k upwards, then one sum over its lanes. Tiles of tokens x
-// weight rows only decide which outputs are computed next to each other, so one token alone and a token among
-// many get the same bits. One token is bound by the bandwidth of reading the weight; many tokens, by fma.
+// Each output has one accumulating Vec that walks k upwards, then one sum over its lanes. How outputs are
+// grouped into tiles of tokens x weight rows changes no bit of them: one token alone and a token among many
+// get the same.
+//
+// One token is bound by the bandwidth of reading the weight. Many tokens are bound by fma as long as the
+// block fits into the second-level cache; a tile then has more tokens than rows, because a 16-bit weight
+// costs two more instructions to load and is used once per token.
 #pragma once
 
 #include "backend/cpu/kernels/exp.h"
@@ -10,44 +14,34 @@
 namespace switchyard {
 namespace {
 
-// Adds the products of n elements from k on.
+// Adds the products of elements k, k + 1, ...: a whole Vec of them, or the first n. The operands of the
+// shorter side wait in registers while those of the other pass.
 template <int kTokens, int kRows, typename W, typename Load>
 inline void dot_step(const DotBlock& b, const float* x, const W* weight, int64_t k, Load load,
                      Vec (&sums)[kTokens][kRows]) {
-  Vec w[kRows];
+  constexpr bool kKeepTokens = kTokens <= kRows;
+  constexpr int kKept = kKeepTokens ? kTokens : kRows;
+  constexpr int kPassing = kKeepTokens ? kRows : kTokens;
+  const auto token = [&](int t) { return load(x + t * b.x_stride + k); };
+  const auto row = [&](int r) { return load(weight + r * b.weight_stride + k); };
+  Vec kept[kKept];
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r)
-    w[r] = load(weight + r * b.weight_stride + k);
+  for (int i = 0; i < kKept; ++i)
+    kept[i] = kKeepTokens ? token(i) : row(i);
 #pragma GCC unroll 8
-  for (int t = 0; t < kTokens; ++t) {
-    const Vec xt = load(x + t * b.x_stride + k);
+  for (int j = 0; j < kPassing; ++j) {
+    const Vec passing = kKeepTokens ? row(j) : token(j);
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r)
-      sums[t][r] = fma(xt, w[r], sums[t][r]);
+    for (int i = 0; i < kKept; ++i) {
+      Vec& total = kKeepTokens ? sums[i][j] : sums[j][i];
+      total = fma(passing, kept[i], total);
+    }
   }
 }
 
-template <int kTokens, int kRows, typename W>
-void dot_tile(const DotBlock& b, int64_t token, int64_t row, const W* weights) {
-  const float* x = b.x + token * b.x_stride;
-  const W* weight = weights + row * b.weight_stride;
-  Vec sums[kTokens][kRows];
-#pragma GCC unroll 8
-  for (int t = 0; t < kTokens; ++t) {
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r)
-      sums[t][r] = Vec::zero();
-  }
-  int64_t k = 0;
-  for (; k + Vec::kLanes <= b.k; k += Vec::kLanes) {
-    dot_step<kTokens, kRows>(
-        b, x, weight, k, [](const auto* p) { return Vec::load(p); }, sums);
-  }
-  if (k < b.k) {
-    const int64_t n = b.k - k;
-    dot_step<kTokens, kRows>(
-        b, x, weight, k, [n](const auto* p) { return Vec::load_first(p, n); }, sums);
-  }
+// Writes the outputs of a tile at (token, row).
+template <int kTokens, int kRows>
+inline void finish(const DotBlock& b, int64_t token, int64_t row, const Vec (&sums)[kTokens][kRows]) {
 #pragma GCC unroll 8
   for (int t = 0; t < kTokens; ++t) {
     float* out = b.out + (token + t) * b.out_stride + row;
@@ -60,39 +54,49 @@ void dot_tile(const DotBlock& b, int64_t token, int64_t row, const W* weights) {
   }
 }
 
-// All tokens against kRows weight rows, in tiles as high as they come.
-template <int kRows, typename W>
-void dot_rows(const DotBlock& b, int64_t row, const W* weights) {
-  int64_t t = 0;
-  for (; t + Vec::kDotTokens <= b.tokens; t += Vec::kDotTokens)
-    dot_tile<Vec::kDotTokens, kRows>(b, t, row, weights);
-  switch (b.tokens - t) {
-    case 5:
-      return dot_tile<5, kRows>(b, t, row, weights);
-    case 4:
-      return dot_tile<4, kRows>(b, t, row, weights);
-    case 3:
-      return dot_tile<3, kRows>(b, t, row, weights);
-    case 2:
-      return dot_tile<2, kRows>(b, t, row, weights);
-    case 1:
-      return dot_tile<1, kRows>(b, t, row, weights);
+template <int kTokens, int kRows, typename W>
+void dot_tile(const DotBlock& b, int64_t token, int64_t row, const W* weights) {
+  const auto whole = [](const auto* p) { return Vec::load(p); };
+  const auto rest = [n = b.k % Vec::kLanes](const auto* p) { return Vec::load_first(p, n); };
+  const float* x = b.x + token * b.x_stride;
+  const W* weight = weights + row * b.weight_stride;
+  Vec sums[kTokens][kRows];
+#pragma GCC unroll 8
+  for (int t = 0; t < kTokens; ++t) {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+      sums[t][r] = Vec::zero();
   }
+  int64_t k = 0;
+  for (; k + Vec::kLanes <= b.k; k += Vec::kLanes)
+    dot_step(b, x, weight, k, whole, sums);
+  if (k < b.k) dot_step(b, x, weight, k, rest, sums);
+  finish(b, token, row, sums);
+}
+
+// kTokens tokens against all weight rows. Every weight row is a stream of its own to the memory; more than
+// eight at once gain nothing.
+template <int kTokens, typename W>
+void dot_tokens(const DotBlock& b, int64_t token, const W* weights) {
+  constexpr int kFit = Vec::kAccumulators / kTokens;
+  constexpr int kRows = kFit > 8 ? 8 : kFit;
+  int64_t row = 0;
+  for (; row + kRows <= b.weight_rows; row += kRows)
+    dot_tile<kTokens, kRows>(b, token, row, weights);
+  for (; row < b.weight_rows; ++row)
+    dot_tile<kTokens, 1>(b, token, row, weights);
 }
 
 inline void dot(const DotBlock& b) {
-  // One token: more rows at once, each a stream of its own to the memory.
-  constexpr int kStreams = 8;
   with_elements(b.weight, b.weight_dtype, [&](const auto* weights) {
-    int64_t row = 0;
-    if (b.tokens == 1) {
-      for (; row + kStreams <= b.weight_rows; row += kStreams)
-        dot_tile<1, kStreams>(b, 0, row, weights);
-    }
-    for (; row + Vec::kDotRows <= b.weight_rows; row += Vec::kDotRows)
-      dot_rows<Vec::kDotRows>(b, row, weights);
-    for (; row < b.weight_rows; ++row)
-      dot_rows<1>(b, row, weights);
+    int64_t token = 0;
+    for (; token + Vec::kDotTokens <= b.tokens; token += Vec::kDotTokens)
+      dot_tokens<Vec::kDotTokens>(b, token, weights);
+    for (; token + 4 <= b.tokens; token += 4)
+      dot_tokens<4>(b, token, weights);
+    for (; token + 2 <= b.tokens; token += 2)
+      dot_tokens<2>(b, token, weights);
+    if (token < b.tokens) dot_tokens<1>(b, token, weights);
   });
 }
 

@@ -8,8 +8,8 @@ namespace switchyard {
 namespace {
 
 // exp(x) = 2^n exp(r) with n = round(x / ln 2) and |r| <= ln(2) / 2, exp(r) by its Taylor series up to r^7:
-// the first term left out is below 0.05 units in the last place, rounding makes it at most 2. Overflows to
-// infinity, underflows through subnormal numbers to 0, keeps NaN.
+// the first term left out is below 0.1 units in the last place, with rounding it is at most 2 (1.2 measured).
+// Overflows to infinity, underflows through subnormal numbers to 0, keeps NaN.
 inline Vec exp(Vec x) {
   const Vec log2_e = Vec::broadcast(0x1.715476p0f);
   const Vec ln2_high = Vec::broadcast(0x1.62e4p-1f);    // few bits: n * ln2_high is exact

@@ -49,6 +49,18 @@ inline void add_scaled_exp(const float* x, int64_t count, float shift, float sca
   });
 }
 
+inline void attention_slopes(float* weights, float* slopes, int64_t count, float scale, float log_sum_exp,
+                             float delta) {
+  const Vec scales = Vec::broadcast(scale);
+  const Vec shifts = Vec::broadcast(log_sum_exp);
+  const Vec deltas = Vec::broadcast(delta);
+  for_each_vec(0, count, [&](int64_t i, int64_t n) {
+    const Vec weight = exp(load_up_to(weights + i, n) * scales - shifts);
+    store_up_to(weight, weights + i, n);
+    store_up_to(scales * weight * (load_up_to(slopes + i, n) - deltas), slopes + i, n);
+  });
+}
+
 inline bool any_nan(const float* x, int64_t count) {
   bool found = false;
   for (int64_t i = 0; i < count; ++i)

@@ -23,6 +23,7 @@ constexpr Kernels make_kernels(Isa isa) {
           .outer = outer,
           .rotate = rotate,
           .attention = attention,
+          .attention_slopes = attention_slopes,
           .route = route,
           .softmax_parts = softmax_parts,
           .add_scaled_exp = add_scaled_exp,

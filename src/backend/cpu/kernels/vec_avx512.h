@@ -10,10 +10,8 @@ namespace {
 
 struct Vec {
   static constexpr int kLanes = 16;
-  // 24 accumulators, 4 weights and 1 activation of the 32 registers. More tokens than rows, because a 16-bit
-  // weight costs two more instructions to load and is used once per token.
+  static constexpr int kAccumulators = 24;  // of 32 registers
   static constexpr int kDotTokens = 6;
-  static constexpr int kDotRows = 4;
   static constexpr int kOuterRows = 6;
   static constexpr int kOuterVecs = 4;
 

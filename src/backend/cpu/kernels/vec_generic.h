@@ -11,8 +11,8 @@ namespace {
 
 struct Vec {
   static constexpr int kLanes = 4;
+  static constexpr int kAccumulators = 12;  // of 16 registers, or more
   static constexpr int kDotTokens = 4;
-  static constexpr int kDotRows = 2;
   static constexpr int kOuterRows = 4;
   static constexpr int kOuterVecs = 2;
 
