@@ -23,7 +23,8 @@ TEST(SessionGreedy, IsThatOfTransformersOnEveryBackend) {
     const std::vector<Answer> answers = run_all(engine, requests);
     ASSERT_FALSE(references.empty());
     for (size_t i = 0; i < references.size(); ++i) {
-      EXPECT_EQ(answers[i].tokens, references[i].answer_ids) << backend.name << ": " << references[i].prompt;
+      EXPECT_EQ(answers[i].tokens, references[i].answer_ids)
+          << backend.name << ", prompt " << engine.tokenizer.decode(references[i].prompt_ids, false);
     }
   }
 }

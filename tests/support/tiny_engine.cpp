@@ -53,9 +53,8 @@ std::vector<GreedyReference> greedy_references() {
   for (const Json& entry : parse_json(read_file(path, 1 << 20), path)) {
     const auto prompt = entry.at("prompt_ids").get<std::vector<int32_t>>();
     const auto all = entry.at("output_ids").get<std::vector<int32_t>>();
-    references.push_back({.prompt = entry.at("prompt"),
-                          .prompt_ids = prompt,
-                          .answer_ids = {all.begin() + static_cast<int64_t>(prompt.size()), all.end()}});
+    references.push_back(
+        {.prompt_ids = prompt, .answer_ids = {all.begin() + static_cast<int64_t>(prompt.size()), all.end()}});
   }
   return references;
 }

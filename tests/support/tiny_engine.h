@@ -42,7 +42,6 @@ Answer run_one(TinyEngine& engine, const Request& request, const SessionOptions&
 
 // The prompts and greedy answers that transformers gives for this model.
 struct GreedyReference {
-  std::string prompt;
   std::vector<int32_t> prompt_ids;
   std::vector<int32_t> answer_ids;  // without the prompt
 };
