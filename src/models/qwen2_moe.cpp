@@ -70,6 +70,9 @@ void read_layers(const ConfigReader& config, int64_t layers, ModelShape& shape) 
     shape.layers.push_back(
         {.window = windows[static_cast<size_t>(i)], .experts = sparse ? shape.experts : 0});
   }
+  if (std::ranges::none_of(shape.layers, [](const LayerShape& layer) { return layer.experts > 0; })) {
+    shape.experts = shape.top_k = 0;  // the config counts experts that no layer has
+  }
 }
 
 void read_heads(const ConfigReader& config, ModelShape& shape) {

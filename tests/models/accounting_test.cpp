@@ -79,6 +79,24 @@ TEST(Accounting, OfPublishedModels) {
   EXPECT_EQ(std::lround(large.sum.active / 1e8), 142);
 }
 
+// Layers numbered from 1 that are no multiple of the step are dense; so all are with a step of 4.
+TEST(Accounting, OfAModelWithoutSparseLayers) {
+  Json config =
+      parse_json(read_file(golden_root() + "qwen2_moe/config.json", kMaxConfigBytes), "config.json");
+  config["decoder_sparse_step"] = 4;
+  ReferenceBackend backend;
+  DeclaredWeights weights(DType::kF32);
+  const auto model = make_model(ConfigReader(config, "config.json"), weights, backend);
+  EXPECT_EQ(model->shape().experts, 0);
+  EXPECT_EQ(model->shape().top_k, 0);
+  const Accounting accounting = account(*model);
+  for (const Component none : {Component::kRouter, Component::kExperts, Component::kSharedExperts}) {
+    EXPECT_EQ(total(accounting, none), 0) << name(none);
+  }
+  EXPECT_EQ(total(accounting, Component::kDense), 3 * 3 * 32 * 48);
+  EXPECT_EQ(accounting.sum.active, static_cast<double>(accounting.sum.total));
+}
+
 TEST(Accounting, DistinctExpertsOfABatch) {
   EXPECT_DOUBLE_EQ(expected_distinct_experts(60, 4, 0), 0);
   EXPECT_DOUBLE_EQ(expected_distinct_experts(60, 4, 1), 4);
