@@ -133,7 +133,8 @@ std::vector<Session::Sequence*> Session::by_urgency() const {
   std::vector<Sequence*> order;
   for (const auto& sequence : running_)
     order.push_back(sequence.get());
-  std::ranges::stable_partition(order, [](const Sequence* s) { return s->length() - s->computed == 1; });
+  std::stable_partition(order.begin(), order.end(),
+                        [](const Sequence* s) { return s->length() - s->computed == 1; });
   return order;
 }
 

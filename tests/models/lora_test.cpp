@@ -64,8 +64,8 @@ TEST_P(LoraTest, GradientsAreThoseOfPeftAndFrozenWeightsGetNone) {
   Context c{.backend = *backend_, .arena = arena_, .tape = &tape};
   tape.backward(c, training_losses(c, *model_, sequences_).total);
   size_t compared = 0;
-  for (const auto& [name, lora] : attached) {
-    const auto expect_close = [&](const Tensor& matrix, const std::string& leaf) {
+  for (const auto& [layer, lora] : attached) {
+    const auto expect_close = [&, &name = layer](const Tensor& matrix, const std::string& leaf) {
       ASSERT_TRUE(matrix.grad()) << name << leaf;
       const auto& want = want_.at("grad.base_model.model." + name + leaf + ".default.weight").values;
       EXPECT_LE(relative_norm(to_host(*backend_, matrix.grad()), want), 1e-3) << name << leaf;
