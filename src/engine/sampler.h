@@ -3,9 +3,8 @@
 //
 //   repetition penalty r: logits of tokens seen in prompt or output are divided by r when positive, else
 //     multiplied by r;
-//   presence and frequency penalty, as OpenAI's API: logit -= presence * [count > 0] + frequency * count,
-//   with
-//     counts over the output;
+//   presence and frequency penalty, as in OpenAI's API: with counts over the output,
+//     logit -= presence * [count > 0] + frequency * count;
 //   top-k: the k largest logits are kept, equal ones by lower id;
 //   top-p: of those, the smallest set of largest ones whose probabilities together reach p;
 //   min-p: what is below min_p times the largest probability is dropped.

@@ -49,11 +49,12 @@ std::string_view name(FinishReason reason) {
 namespace {
 
 const SessionOptions& checked(const SessionOptions& options) {
-  const auto at_least_one = [](const char* name, int64_t value) {
-    if (value < 1) throw Error("session", name, "at least 1 token", fmt::format("{}", value));
+  const auto check_tokens = [](const char* option, int64_t value) {
+    if (value >= 1 && value <= INT32_MAX) return;  // positions are int32
+    throw Error("session", option, fmt::format("1 to {} tokens", INT32_MAX), fmt::format("{}", value));
   };
-  at_least_one("context", options.context);
-  at_least_one("max_batch_tokens", options.max_batch_tokens);
+  check_tokens("context", options.context);
+  check_tokens("max_batch_tokens", options.max_batch_tokens);
   return options;
 }
 

@@ -49,7 +49,7 @@ class Session {
  public:
   using Id = int64_t;
 
-  // Throws Error for options below 1 and for a context that does not fit into memory.
+  // Throws Error for options that are not in [1, INT32_MAX] and for a context that does not fit into memory.
   Session(const Model& model, const Tokenizer& tokenizer, Backend& backend, const SessionOptions& options);
   ~Session();
 

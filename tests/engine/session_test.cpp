@@ -168,9 +168,25 @@ TEST_F(SessionTest, ImpossibleRequestsAreRefused) {
 }
 
 TEST_F(SessionTest, ImpossibleOptionsAreRefused) {
-  expect_error([&] { session({.context = 0}); }, "context: expected at least 1 token, got 0");
+  expect_error([&] { session({.context = 0}); }, "context: expected 1 to 2147483647 tokens, got 0");
+  expect_error([&] { session({.context = int64_t{1} << 60}); }, "context: expected 1 to 2147483647 tokens");
   expect_error([&] { session({.context = 16, .max_batch_tokens = 0}); },
-               "max_batch_tokens: expected at least 1 token, got 0");
+               "max_batch_tokens: expected 1 to 2147483647 tokens, got 0");
+}
+
+// The first request sets the whole context aside. What is kept of it for the second, which extends it, must
+// leave room for the third to run beside the second.
+TEST_F(SessionTest, ARetainedPrefixKeepsNoMoreMemoryThanItsTokens) {
+  Session s = session({.context = 128});
+  s.submit({.prompt = prompt_, .end_tokens = {answer_.back()}}, [](const GeneratedToken&) {});
+  run(s);
+  std::vector<int32_t> longer = prompt_;
+  longer.insert(longer.end(), answer_.begin(), answer_.end());
+  std::string order;
+  s.submit({.prompt = longer, .max_tokens = 3}, [&](const GeneratedToken&) { order += 'a'; });
+  s.submit({.prompt = prompt_, .max_tokens = 3}, [&](const GeneratedToken&) { order += 'b'; });
+  run(s);
+  EXPECT_EQ(order, "ababab");
 }
 
 TEST_F(SessionTest, ReportsTheExpertsThatPredictedEachToken) {
