@@ -52,18 +52,22 @@ CachedSequence& CachedSequence::operator=(CachedSequence&& other) noexcept {
 }
 
 bool CachedSequence::reserve(int64_t length) {
-  const int64_t needed = (length + cache_->block_size() - 1) / cache_->block_size();
-  const int64_t missing = needed - static_cast<int64_t>(blocks_.size());
+  const int64_t missing = cache_->blocks_for(length) - static_cast<int64_t>(blocks_.size());
   if (missing > cache_->free_blocks()) return false;
   for (int64_t i = 0; i < missing; ++i)
     blocks_.push_back(*cache_->take_block());
   return true;
 }
 
+void CachedSequence::shrink(int64_t length) {
+  while (static_cast<int64_t>(blocks_.size()) > cache_->blocks_for(length)) {
+    cache_->return_block(blocks_.back());
+    blocks_.pop_back();
+  }
+}
+
 void CachedSequence::release() {
-  for (const int32_t block : blocks_)
-    cache_->return_block(block);
-  blocks_.clear();
+  shrink(0);
 }
 
 }  // namespace switchyard

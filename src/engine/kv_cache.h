@@ -20,6 +20,7 @@ class PagedKvCache {
   int64_t block_size() const { return block_size_; }
   int64_t total_blocks() const { return total_blocks_; }
   int64_t free_blocks() const { return static_cast<int64_t>(free_.size()); }
+  int64_t blocks_for(int64_t positions) const { return (positions + block_size_ - 1) / block_size_; }
   std::span<const KvLayer> layers() const { return layers_; }
 
   std::optional<int32_t> take_block();  // nullopt: all are in use
@@ -44,6 +45,8 @@ class CachedSequence {
 
   // Makes room for positions [0, length). False, and nothing changed, when the cache has not enough blocks.
   bool reserve(int64_t length);
+  // Returns the blocks that hold none of the positions [0, length).
+  void shrink(int64_t length);
   std::span<const int32_t> blocks() const { return blocks_; }
 
  private:

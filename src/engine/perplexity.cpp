@@ -60,6 +60,7 @@ Perplexity perplexity(Backend& backend, const Model& model, std::span<const int3
   }
   const auto length = static_cast<int64_t>(tokens.size());
   if (length < 2) throw Error("perplexity", "text", "at least 2 tokens", fmt::format("{}", length));
+  check_token_ids("perplexity", tokens, model.shape().vocab);
   Perplexity total;
   int64_t scored_to = 0;
   for (int64_t begin = 0; scored_to < length; begin += options.stride) {

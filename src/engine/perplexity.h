@@ -23,7 +23,8 @@ struct Perplexity {
 
 // Windows start at 0, stride, 2 * stride, ... and the last one ends the text. The first token of a window is
 // never scored in it, so a stride equal to the window skips one token per window. `progress` gets the tokens
-// done so far. Throws Error when the text has fewer than two tokens or an option is out of range.
+// done so far. Throws Error when the text has fewer than two tokens or ids outside the vocabulary, or an
+// option is out of range.
 Perplexity perplexity(Backend& backend, const Model& model, std::span<const int32_t> tokens,
                       const PerplexityOptions& options, const std::function<void(int64_t)>& progress);
 

@@ -96,22 +96,23 @@ void Sampler::apply_penalties(std::vector<float>& logits) const {
 std::vector<Sampler::Candidate> Sampler::candidates(std::span<const float> logits) const {
   std::vector<Candidate> all;
   all.reserve(logits.size());
+  const double largest = logits[static_cast<size_t>(best(logits))];
   for (size_t id = 0; id < logits.size(); ++id) {
-    all.push_back({static_cast<int32_t>(id), logits[id] / params_.temperature});
+    // Relative to the best, so that no temperature is too small: a quotient may be -inf, never +inf.
+    all.push_back({static_cast<int32_t>(id), (logits[id] - largest) / params_.temperature});
   }
   const auto keep =
       params_.top_k == 0 ? all.size() : std::min(all.size(), static_cast<size_t>(params_.top_k));
   std::partial_sort(all.begin(), all.begin() + static_cast<int64_t>(keep), all.end(), kBetter);
   all.resize(keep);
 
-  const double largest = all.front().logit;
   double total = 0;
   for (const Candidate& c : all)
-    total += std::exp(c.logit - largest);
+    total += std::exp(c.logit);
   double before = 0;  // probability of the better ones
   size_t kept = 0;
   for (; kept < all.size(); ++kept) {
-    const double relative = std::exp(all[kept].logit - largest);  // to the most likely
+    const double relative = std::exp(all[kept].logit);  // to the most likely
     if (kept > 0 && (before >= params_.top_p || relative < params_.min_p)) break;
     before += relative / total;
   }
@@ -120,14 +121,13 @@ std::vector<Sampler::Candidate> Sampler::candidates(std::span<const float> logit
 }
 
 int32_t Sampler::draw(const std::vector<Candidate>& candidates) {
-  const double largest = candidates.front().logit;
   double total = 0;
   for (const Candidate& c : candidates)
-    total += std::exp(c.logit - largest);
+    total += std::exp(c.logit);
   // 53 random bits, written out since the standard leaves its distributions' algorithms open.
   double left = static_cast<double>(random_() >> 11) * 0x1p-53 * total;
   for (const Candidate& c : candidates) {
-    left -= std::exp(c.logit - largest);
+    left -= std::exp(c.logit);
     if (left < 0) return c.id;
   }
   return candidates.back().id;

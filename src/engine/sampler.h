@@ -1,10 +1,13 @@
 // From logits to a token. The steps and their order follow transformers: penalties, temperature, top-k,
 // top-p, min-p.
-//   repetition penalty r  logits of tokens seen in prompt or output: divided by r when positive, else times r
-//   presence, frequency   logit -= presence * [count > 0] + frequency * count, counts over the output
-//   (OpenAI) top-k                 keep the k largest logits; equal ones by lower id top-p                 of
-//   those, the smallest set of largest ones with probability >= p together min-p                 drop what is
-//   below min_p times the largest probability
+//
+//   repetition penalty r: logits of tokens seen in prompt or output are divided by r when positive, else
+//     multiplied by r;
+//   presence and frequency penalty, as in OpenAI's API: with counts over the output,
+//     logit -= presence * [count > 0] + frequency * count;
+//   top-k: the k largest logits are kept, equal ones by lower id;
+//   top-p: of those, the smallest set of largest ones whose probabilities together reach p;
+//   min-p: what is below min_p times the largest probability is dropped.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +51,7 @@ class Sampler {
  private:
   struct Candidate {
     int32_t id;
-    double logit;
+    double logit;  // after temperature, relative to the best one's: at most 0
   };
 
   void apply_penalties(std::vector<float>& logits) const;

@@ -46,12 +46,26 @@ std::string_view name(FinishReason reason) {
   return "";
 }
 
+namespace {
+
+const SessionOptions& checked(const SessionOptions& options) {
+  const auto check_tokens = [](const char* option, int64_t value) {
+    if (value >= 1 && value <= INT32_MAX) return;  // positions are int32
+    throw Error("session", option, fmt::format("1 to {} tokens", INT32_MAX), fmt::format("{}", value));
+  };
+  check_tokens("context", options.context);
+  check_tokens("max_batch_tokens", options.max_batch_tokens);
+  return options;
+}
+
+}  // namespace
+
 Session::Session(const Model& model, const Tokenizer& tokenizer, Backend& backend,
                  const SessionOptions& options)
     : model_(model),
       tokenizer_(tokenizer),
       backend_(backend),
-      options_(options),
+      options_(checked(options)),
       arena_(backend.memory()),
       cache_(backend, model.shape(), options.context),
       recorder_(backend) {}
@@ -59,27 +73,22 @@ Session::Session(const Model& model, const Tokenizer& tokenizer, Backend& backen
 Session::~Session() = default;
 
 Session::Id Session::submit(Request request, TokenSink sink) {
-  const int64_t vocab = model_.shape().vocab;
   const auto length = static_cast<int64_t>(request.prompt.size());
   if (length == 0) throw Error("request", "prompt", "at least one token", "none");
-  for (const int32_t id : request.prompt) {
-    if (id < 0 || id >= vocab) {
-      throw Error("request", "prompt", fmt::format("token ids in [0, {})", vocab), fmt::format("{}", id));
-    }
-  }
+  check_token_ids("request", request.prompt, model_.shape().vocab);
   if (request.max_tokens && *request.max_tokens < 1) {
     throw Error("request", "max_tokens", "at least 1", fmt::format("{}", *request.max_tokens));
   }
-  const int64_t wanted = length + request.max_tokens.value_or(1);
-  if (wanted > options_.context) {
+  const int64_t output = request.max_tokens.value_or(1);
+  if (output > options_.context - length) {
     throw Error("request", "prompt and max_tokens",
                 fmt::format("at most the context of {} tokens", options_.context),
-                fmt::format("{} + {}", length, wanted - length));
+                fmt::format("{} + {}", length, output));
   }
   for (const std::string& stop : request.stop) {
     if (stop.empty()) throw Error("request", "stop", "non-empty strings", "an empty one");
   }
-  check(request.sampling, vocab);
+  check(request.sampling, model_.shape().vocab);
   waiting_.push_back(
       std::make_unique<Sequence>(next_id_, std::move(request), std::move(sink), cache_, tokenizer_));
   return next_id_++;
@@ -134,7 +143,16 @@ bool Session::step() {
   retire_finished();
   admit();
   if (running_.empty()) return false;
+  try {
+    run_one_step();
+  } catch (...) {
+    running_.clear();  // not retained: their cached keys and values may be broken
+    throw;
+  }
+  return true;
+}
 
+void Session::run_one_step() {
   StepBuilder step;
   std::vector<Sequence*> sampled;  // sequences whose next token this step gives, in order of their logits
   std::vector<int64_t> rows;       // the row that gives it
@@ -159,9 +177,9 @@ bool Session::step() {
     statistics_.add(choice.layer, choice.experts, choice.expert_ids);
   const auto vocab = static_cast<size_t>(model_.shape().vocab);
   for (size_t i = 0; i < sampled.size(); ++i) {
+    if (sampled[i]->finished) continue;  // cancelled by the sink of another one
     deliver(*sampled[i], std::span(logits).subspan(i * vocab, vocab), rows[i]);
   }
-  return true;
 }
 
 void Session::deliver(Sequence& sequence, std::span<const float> logits, int64_t row) {
@@ -205,6 +223,7 @@ void Session::retire_finished() {
   for (const auto& sequence : running_) {
     if (!sequence->finished) continue;
     sequence->tokens.resize(static_cast<size_t>(sequence->computed));
+    sequence->cached.shrink(sequence->computed);
     retained_ = Retained{std::move(sequence->cached), std::move(sequence->tokens)};
   }
   std::erase_if(running_, [](const auto& sequence) { return sequence->finished; });

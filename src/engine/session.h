@@ -20,12 +20,12 @@
 namespace switchyard {
 
 struct Request {
-  std::vector<int32_t> prompt;        // at least one token
-  std::optional<int64_t> max_tokens;  // nullopt: until the context is full
-  SamplingParams sampling;
-  std::vector<int32_t> end_tokens;  // any of them ends the text and is not shown
-  std::vector<std::string> stop;    // any of these strings ends the text and is not shown
-  bool return_experts = false;      // report the experts chosen for each token
+  std::vector<int32_t> prompt;                       // at least one token
+  std::optional<int64_t> max_tokens = std::nullopt;  // nullopt: until the context is full
+  SamplingParams sampling = {};
+  std::vector<int32_t> end_tokens = {};  // any of them ends the text and is not shown
+  std::vector<std::string> stop = {};    // any of these strings ends the text and is not shown
+  bool return_experts = false;           // report the experts chosen for each token
 };
 
 enum class FinishReason { kEndToken, kStopString, kMaxTokens, kContextFull };
@@ -49,6 +49,7 @@ class Session {
  public:
   using Id = int64_t;
 
+  // Throws Error for options that are not in [1, INT32_MAX] and for a context that does not fit into memory.
   Session(const Model& model, const Tokenizer& tokenizer, Backend& backend, const SessionOptions& options);
   ~Session();
 
@@ -57,10 +58,12 @@ class Session {
   // range.
   Id submit(Request request, TokenSink sink);
 
-  // Ends a request: its sink is not called again, except from within its own call.
+  // Ends a request: its sink is not called again. May be called from within any sink.
   void cancel(Id id);
 
-  // One forward step. False when there is nothing left to do.
+  // One forward step. False when there is nothing left to do. When it throws (results that are not numbers, a
+  // sampled id that the tokenizer does not have, or what a sink threw), the requests that were running have
+  // ended; those that wait are served by the next step.
   bool step();
 
   // Choices of every routed token since the last clear().
@@ -74,6 +77,7 @@ class Session {
   };
 
   void admit();
+  void run_one_step();
   std::vector<Sequence*> by_urgency() const;
   bool reserve(Sequence& sequence);
   void deliver(Sequence& sequence, std::span<const float> logits, int64_t row);

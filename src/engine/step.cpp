@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "ops/ops.h"
 
 namespace switchyard {
@@ -35,6 +36,14 @@ Batch StepBuilder::upload(Context& c, const PagedKvCache& cache) const {
           .block_table = switchyard::upload(c, table).reshaped(table_shape),
           .logit_rows = switchyard::upload(c, logit_rows_),
           .kv_layers = cache.layers()};
+}
+
+void check_token_ids(const std::string& where, std::span<const int32_t> ids, int64_t vocab) {
+  for (const int32_t id : ids) {
+    if (id < 0 || id >= vocab) {
+      throw Error(where, "token", fmt::format("an id in [0, {})", vocab), fmt::format("{}", id));
+    }
+  }
 }
 
 Tensor run_step(Context& c, const Model& model, const StepBuilder& step, const PagedKvCache& cache) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/kv_cache.h"
@@ -32,6 +33,9 @@ class StepBuilder {
   std::vector<int32_t> logit_rows_;
   std::vector<std::vector<int32_t>> blocks_;  // by sequence of the step
 };
+
+// Throws Error, as from `where`, for an id outside [0, vocab): the embedding has no row for it.
+void check_token_ids(const std::string& where, std::span<const int32_t> ids, int64_t vocab);
 
 // One forward pass over the step: logits [M, V] on the device. Throws Error on a routing fault.
 Tensor run_step(Context& c, const Model& model, const StepBuilder& step, const PagedKvCache& cache);

@@ -26,15 +26,21 @@ StopMatcher::StopMatcher(std::vector<std::string> stops) : stops_(std::move(stop
 std::string StopMatcher::push(const std::string& text) {
   if (stopped_) return {};
   held_ += text;
+  size_t begin = std::string::npos;  // of the winning stop string
   size_t end = std::string::npos;
   size_t keep = 0;
   for (const std::string& stop : stops_) {
-    end = std::min(end, held_.find(stop));
     keep = std::max(keep, possible_start(held_, stop));
+    const size_t at = held_.find(stop);
+    if (at == std::string::npos) continue;
+    if (at + stop.size() < end || (at + stop.size() == end && at < begin)) {
+      begin = at;
+      end = at + stop.size();
+    }
   }
-  if (end != std::string::npos) {
+  if (begin != std::string::npos) {
     stopped_ = true;
-    held_.resize(end);
+    held_.resize(begin);
     return finish();
   }
   std::string shown = held_.substr(0, held_.size() - keep);

@@ -1,5 +1,6 @@
 // Finds stop strings in streamed text. A stop string may span tokens, so text that could be the start of one
-// is held back until it is clear.
+// is held back until it is clear. The stop string that is complete first wins, of those complete at the same
+// character the longest: what is shown depends on the text alone, not on the pieces that it came in.
 #pragma once
 
 #include <string>

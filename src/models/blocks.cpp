@@ -24,6 +24,13 @@ Tensor Attention::forward(Context& c, const Tensor& x, const Batch& batch, const
   return linear(c, attention(c, q, k, v, batch, layer, shape), o_proj);
 }
 
+void Attention::visit_linears(const std::string& prefix, const LinearVisitor& visit) {
+  visit(prefix + "q_proj", q_proj);
+  visit(prefix + "k_proj", k_proj);
+  visit(prefix + "v_proj", v_proj);
+  visit(prefix + "o_proj", o_proj);
+}
+
 GatedMlp GatedMlp::bind(Binder b, int64_t hidden, int64_t width, Component component) {
   return {.gate_proj = b.linear("gate_proj", width, hidden, false, component),
           .up_proj = b.linear("up_proj", width, hidden, false, component),
@@ -34,6 +41,12 @@ Tensor GatedMlp::forward(Context& c, const Tensor& x, int /*layer*/) const {
   return linear(c, swiglu(c, linear(c, x, gate_proj), linear(c, x, up_proj)), down_proj);
 }
 
+void GatedMlp::visit_linears(const std::string& prefix, const LinearVisitor& visit) {
+  visit(prefix + "gate_proj", gate_proj);
+  visit(prefix + "up_proj", up_proj);
+  visit(prefix + "down_proj", down_proj);
+}
+
 Tensor SparseMoe::forward(Context& c, const Tensor& x, int layer) const {
   const Routing routing = route(c, linear(c, x, gate), rule, layer);
   const Tensor routed = experts->forward(c, x, routing);
@@ -41,8 +54,18 @@ Tensor SparseMoe::forward(Context& c, const Tensor& x, int layer) const {
   return gated_add(c, routed, shared, linear(c, x, shared_expert_gate));
 }
 
+void SparseMoe::visit_linears(const std::string& prefix, const LinearVisitor& visit) {
+  visit(prefix + "gate", gate);
+  shared_expert.visit_linears(prefix + "shared_expert.", visit);
+  visit(prefix + "shared_expert_gate", shared_expert_gate);
+}
+
 Tensor feed_forward(Context& c, const FeedForward& mlp, const Tensor& x, int layer) {
   return std::visit([&](const auto& block) { return block.forward(c, x, layer); }, mlp);
+}
+
+void visit_linears(FeedForward& mlp, const std::string& prefix, const LinearVisitor& visit) {
+  std::visit([&](auto& block) { block.visit_linears(prefix, visit); }, mlp);
 }
 
 std::unique_ptr<Experts> bind_split_experts(Binder b, int64_t experts, int64_t hidden, int64_t width) {

@@ -1,10 +1,12 @@
-// The parts that families are put together from. Fields carry the checkpoint's names.
+// The parts that families are put together from. Fields carry the checkpoint's names. visit_linears calls
+// `visit` for each Linear, its name under `prefix`.
 #pragma once
 
 #include <memory>
 #include <variant>
 
 #include "experts/experts.h"
+#include "models/model.h"
 #include "models/weights.h"
 #include "ops/attention.h"
 #include "ops/batch.h"
@@ -22,6 +24,7 @@ struct Attention {
   // `bias`: whether q, k and v have one.
   static Attention bind(Binder b, int64_t hidden, const AttentionShape& shape, bool bias);
   Tensor forward(Context& c, const Tensor& x, const Batch& batch, const Rope& rope, int layer) const;
+  void visit_linears(const std::string& prefix, const LinearVisitor& visit);
 };
 
 // down(silu(gate(x)) * up(x)): a dense feed-forward layer, or a shared expert.
@@ -32,6 +35,7 @@ struct GatedMlp {
 
   static GatedMlp bind(Binder b, int64_t hidden, int64_t width, Component component);
   Tensor forward(Context& c, const Tensor& x, int layer) const;
+  void visit_linears(const std::string& prefix, const LinearVisitor& visit);
 };
 
 // Routed experts, plus a shared expert scaled by a sigmoid gate.
@@ -43,10 +47,12 @@ struct SparseMoe {
   Linear shared_expert_gate;  // [1, D]
 
   Tensor forward(Context& c, const Tensor& x, int layer) const;
+  void visit_linears(const std::string& prefix, const LinearVisitor& visit);
 };
 
 using FeedForward = std::variant<GatedMlp, SparseMoe>;
 Tensor feed_forward(Context& c, const FeedForward& mlp, const Tensor& x, int layer);
+void visit_linears(FeedForward& mlp, const std::string& prefix, const LinearVisitor& visit);
 
 // Experts stored one by one: experts.<e>.{gate,up,down}_proj.weight.
 std::unique_ptr<Experts> bind_split_experts(Binder b, int64_t experts, int64_t hidden, int64_t width);

@@ -1,6 +1,7 @@
 // A model: its shape, its parameters, and its one forward function.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +40,9 @@ struct ModelShape {
   }
 };
 
+// Gets the name of a linear layer, such as "model.layers.0.self_attn.q_proj", and the layer.
+using LinearVisitor = std::function<void(const std::string& name, Linear& linear)>;
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -48,6 +52,10 @@ class Model {
   // Logits [M, V] of the batch's M logit rows. Writes the step's keys and values to the batch's cache.
   // Afterwards the backend's take_routing_fault must be asked; see check_routing.
   virtual Tensor forward(Context& c, const Batch& batch) const = 0;
+
+  // Visits every linear layer once, routers included, in the order of binding, so that a LoRA can be
+  // attached. Routed experts are no linear layers.
+  virtual void visit_linears(const LinearVisitor& visit) = 0;
 
   const ModelShape& shape() const { return shape_; }
   // Every tensor once (a tied output matrix is its embedding), in the order of binding.

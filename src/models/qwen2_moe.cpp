@@ -70,6 +70,9 @@ void read_layers(const ConfigReader& config, int64_t layers, ModelShape& shape) 
     shape.layers.push_back(
         {.window = windows[static_cast<size_t>(i)], .experts = sparse ? shape.experts : 0});
   }
+  if (std::ranges::none_of(shape.layers, [](const LayerShape& layer) { return layer.experts > 0; })) {
+    shape.experts = shape.top_k = 0;  // the config counts experts that no layer has
+  }
 }
 
 void read_heads(const ConfigReader& config, ModelShape& shape) {
@@ -135,6 +138,7 @@ class Qwen2Moe final : public Model {
  public:
   Qwen2Moe(const Config& config, WeightSource& source, Backend& backend, const LoadOptions& options);
   Tensor forward(Context& c, const Batch& batch) const override;
+  void visit_linears(const LinearVisitor& visit) override;
 
  private:
   float eps_;
@@ -161,6 +165,15 @@ Tensor Qwen2Moe::forward(Context& c, const Batch& batch) const {
   x = rms_norm(c, x, norm_, eps_);
   observe(static_cast<int>(layers_.size()), x);
   return linear(c, gather_rows(c, x, batch.logit_rows), lm_head_);  // [M, V]
+}
+
+void Qwen2Moe::visit_linears(const LinearVisitor& visit) {
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const std::string prefix = fmt::format("model.layers.{}.", i);
+    layers_[i].self_attn.visit_linears(prefix + "self_attn.", visit);
+    switchyard::visit_linears(layers_[i].mlp, prefix + "mlp.", visit);
+  }
+  visit("lm_head", lm_head_);
 }
 
 SparseMoe bind_sparse_moe(Binder b, const ModelShape& s) {

@@ -137,8 +137,8 @@ void Binder::check_copy(const std::string& name, const Tensor& original) {
   std::vector<std::byte> bytes(static_cast<size_t>(original.bytes()));
   backend_.copy_to_host(bytes.data(), original.data(), original.bytes());
   if (copy.dtype() != original.dtype() || std::memcmp(copy.data(), bytes.data(), bytes.size()) != 0) {
-    throw Error("checkpoint", quoted(full_name), "a copy of the tensor that the config ties it to",
-                "other values");
+    throw Error(source_.place_of(full_name), quoted(full_name),
+                "a copy of the tensor that the config ties it to", "other values");
   }
 }
 

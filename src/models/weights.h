@@ -30,6 +30,8 @@ class WeightSource {
   // A host tensor of exactly this shape, in F32, F16 or BF16. Throws Error when there is none.
   virtual Tensor weight(const std::string& name, const Shape& shape) = 0;
   virtual bool has(const std::string& name) const = 0;
+  // Where a tensor that it has stands, for errors.
+  virtual std::string place_of(const std::string& name) const = 0;
   // Called when every tensor has been asked for. Throws Error when something is left over.
   virtual void finish() {}
 };
@@ -40,6 +42,7 @@ class CheckpointWeights final : public WeightSource {
   explicit CheckpointWeights(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
   Tensor weight(const std::string& name, const Shape& shape) override;
   bool has(const std::string& name) const override { return checkpoint_.find(name) != nullptr; }
+  std::string place_of(const std::string& name) const override { return checkpoint_.tensor(name).file; }
   void finish() override;
 
  private:
@@ -53,6 +56,7 @@ class DeclaredWeights final : public WeightSource {
   explicit DeclaredWeights(DType dtype) : dtype_(dtype) {}
   Tensor weight(const std::string& name, const Shape& shape) override;
   bool has(const std::string&) const override { return false; }
+  std::string place_of(const std::string&) const override { return "declared weights"; }
 
  private:
   DType dtype_;
@@ -65,6 +69,7 @@ class RandomWeights final : public WeightSource {
   RandomWeights(DType dtype, uint64_t seed) : dtype_(dtype), seed_(seed) {}  // dtype kF32 or kBF16
   Tensor weight(const std::string& name, const Shape& shape) override;
   bool has(const std::string&) const override { return false; }
+  std::string place_of(const std::string&) const override { return "random weights"; }
 
  private:
   DType dtype_;

@@ -2,14 +2,12 @@
 // losses, gradients, greedy continuations, and the equality of all ways to cut a batch.
 #include "support/golden.h"
 
-#include <cmath>
 #include <set>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "engine/trace.h"
-#include "ops/ops.h"
 #include "ops/tape.h"
 #include "support/model_runner.h"
 
@@ -20,39 +18,6 @@ constexpr double kLogitTolerance = 1e-4;     // absolute
 constexpr double kWeightTolerance = 1e-5;    // absolute, of routing weights
 constexpr double kLossTolerance = 1e-5;      // relative
 constexpr double kGradientTolerance = 1e-3;  // norm of the difference over the norm
-
-double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double largest = 0;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    const double difference = std::fabs(static_cast<double>(a[i]) - b[i]);
-    if (!(difference <= largest)) largest = difference;  // a NaN stays
-  }
-  return largest;
-}
-
-double relative_norm(const std::vector<float>& got, const std::vector<float>& want) {
-  EXPECT_EQ(got.size(), want.size());
-  double difference = 0;
-  double norm = 0;
-  for (size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
-    difference += std::pow(static_cast<double>(got[i]) - want[i], 2);
-    norm += std::pow(static_cast<double>(want[i]), 2);
-  }
-  return std::sqrt(difference) / std::max(std::sqrt(norm), 1e-12);
-}
-
-// input_ids [2, T] as two sequences.
-std::vector<std::vector<int32_t>> sequences_of(const ReferenceTensor& input_ids) {
-  const std::vector<int32_t> ids = input_ids.ids();
-  const auto length = static_cast<size_t>(input_ids.shape[1]);
-  std::vector<std::vector<int32_t>> sequences;
-  for (size_t i = 0; i < ids.size(); i += length) {
-    sequences.emplace_back(ids.begin() + static_cast<int64_t>(i),
-                           ids.begin() + static_cast<int64_t>(i + length));
-  }
-  return sequences;
-}
 
 // The reference of this folder was computed after casting the whole model with .to(torch.bfloat16), which
 // rounds the rotary frequencies too; from_pretrained keeps them in float32, as qwen2_moe_bf16 shows.
@@ -156,30 +121,16 @@ TEST_P(Golden, LossesAndGradients) {
   Arena arena(backend_->memory());
   {
     Tape tape;
-    RoutingCollector collector;
-    Context c{.backend = *backend_, .arena = arena, .tape = &tape, .observer = &collector};
-    PagedKvCache cache(*backend_, model_->shape(), 1024);
-    std::vector<CachedSequence> cached;
-    StepBuilder step;
-    std::vector<int32_t> targets;
-    for (const auto& sequence : sequences_) {
-      ASSERT_TRUE(cached.emplace_back(cache).reserve(static_cast<int64_t>(sequence.size())));
-      step.add(sequence, 0, cached.back(), Logits::kAll);
-      targets.insert(targets.end(), sequence.begin() + 1, sequence.end());
-      targets.push_back(-1);  // nothing follows the last token
-    }
-    const Tensor cross_entropy_loss = cross_entropy(c, run_step(c, *model_, step, cache), upload(c, targets));
-    const Tensor balance = balance_loss(c, collector.routings, BalanceLoss::kPooled);
-    const double coefficient = model_->shape().router_aux_loss_coef;
-    const Tensor total = add(c, cross_entropy_loss, balance, static_cast<float>(coefficient));
+    Context c{.backend = *backend_, .arena = arena, .tape = &tape};
+    const Losses losses = training_losses(c, *model_, sequences_);
     const auto expect_close = [&](const Tensor& got, const char* key) {
       const double want = meta_.at(key);
       EXPECT_NEAR(to_host(*backend_, got)[0] / want, 1.0, kLossTolerance) << key;
     };
-    expect_close(cross_entropy_loss, "cross_entropy");
-    expect_close(balance, "aux_loss");
-    expect_close(total, "loss_total");
-    tape.backward(c, total);
+    expect_close(losses.cross_entropy, "cross_entropy");
+    expect_close(losses.balance, "aux_loss");
+    expect_close(losses.total, "loss_total");
+    tape.backward(c, losses.total);
   }
 
   std::map<std::string, std::vector<float>> gradients;  // under transformers' names: expert matrices fused

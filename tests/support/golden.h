@@ -35,4 +35,12 @@ inline std::string golden_root() {
 
 std::vector<std::string> golden_cases();  // names of the folders, sorted
 
+// input_ids [B, T] as B sequences.
+std::vector<std::vector<int32_t>> sequences_of(const ReferenceTensor& input_ids);
+
+// The largest absolute difference; NaN when there is one.
+double largest_difference(const std::vector<float>& a, const std::vector<float>& b);
+// Norm of the difference over the norm of what is wanted.
+double relative_norm(const std::vector<float>& got, const std::vector<float>& want);
+
 }  // namespace switchyard

@@ -5,6 +5,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/reference.h"
 #include "base/error.h"
+#include "ops/ops.h"
 
 namespace switchyard {
 
@@ -17,6 +18,31 @@ std::vector<BackendUnderTest> backends_under_test() {
                         }});
   }
   return backends;
+}
+
+Losses training_losses(Context c, const Model& model, const std::vector<std::vector<int32_t>>& sequences) {
+  RoutingCollector collector;
+  c.observer = &collector;
+  int64_t positions = 0;
+  for (const auto& tokens : sequences)
+    positions += static_cast<int64_t>(tokens.size()) + PagedKvCache::kDefaultBlockSize;
+  PagedKvCache cache(c.backend, model.shape(), positions);
+  std::vector<CachedSequence> cached;
+  StepBuilder step;
+  std::vector<int32_t> targets;
+  for (const auto& tokens : sequences) {
+    SY_CHECK(cached.emplace_back(cache).reserve(static_cast<int64_t>(tokens.size())), "a cache of {} blocks",
+             cache.total_blocks());
+    step.add(tokens, 0, cached.back(), Logits::kAll);
+    targets.insert(targets.end(), tokens.begin() + 1, tokens.end());
+    targets.push_back(-1);  // nothing follows the last token
+  }
+  Losses losses;
+  losses.cross_entropy = cross_entropy(c, run_step(c, model, step, cache), upload(c, targets));
+  losses.balance = balance_loss(c, collector.routings, BalanceLoss::kPooled);
+  const auto coefficient = static_cast<float>(model.shape().router_aux_loss_coef);
+  losses.total = add(c, losses.cross_entropy, losses.balance, coefficient);
+  return losses;
 }
 
 std::vector<float> all_logits(Backend& backend, const Model& model,

@@ -27,6 +27,14 @@ struct RoutingCollector final : ForwardObserver {
   std::vector<Routing> routings;
 };
 
+// As transformers trains: total = next-token cross-entropy + the config's coefficient * pooled balance loss.
+struct Losses {
+  Tensor cross_entropy;
+  Tensor balance;
+  Tensor total;
+};
+Losses training_losses(Context c, const Model& model, const std::vector<std::vector<int32_t>>& sequences);
+
 // Logits of every token of every sequence, the sequences batched into one step, or cut into steps of `chunk`
 // tokens of each sequence. Concatenated in sequence order.
 std::vector<float> all_logits(Backend& backend, const Model& model,
