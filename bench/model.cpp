@@ -6,6 +6,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "engine/step.h"
+#include "experts/routing_statistics.h"
 #include "models/accounting.h"
 #include "models/registry.h"
 
@@ -68,14 +69,19 @@ void prefill(benchmark::State& state, Loaded& (*get)()) {
   state.SetItemsProcessed(state.iterations() * state.range(0));  // items per second: tokens per second
 }
 
-// Decode of `batch` sequences that have 64 tokens behind them.
-void decode(benchmark::State& state, Loaded& (*get)()) {
+enum class Watch { kNothing, kRouting };
+
+// Decode of `batch` sequences that have 64 tokens behind them, with or without the recorder of expert
+// choices.
+void decode(benchmark::State& state, Loaded& (*get)(), Watch watch) {
   constexpr int64_t kContext = 64;
   Loaded& l = get();
   const int64_t batch = state.range(0);
   PagedKvCache cache(l.backend, l.model->shape(), batch * (kContext + 16));
   Arena arena(l.backend.memory());
+  RoutingRecorder recorder(l.backend);
   Context c{.backend = l.backend, .arena = arena};
+  if (watch == Watch::kRouting) c.observer = &recorder;
   std::vector<CachedSequence> sequences;
   const std::vector<int32_t> prompt = some_tokens(kContext * batch);
   for (int64_t b = 0; b < batch; ++b) {
@@ -87,6 +93,7 @@ void decode(benchmark::State& state, Loaded& (*get)()) {
   }
   int32_t token = 7;
   for (auto _ : state) {
+    recorder.clear();
     StepBuilder step;
     for (int64_t b = 0; b < batch; ++b) {
       const int32_t next = (token + static_cast<int32_t>(b) * 101) % 4000;
@@ -101,22 +108,18 @@ void decode(benchmark::State& state, Loaded& (*get)()) {
       benchmark::Counter(bytes * static_cast<double>(state.iterations()) / 1e9, benchmark::Counter::kIsRate);
 }
 
-BENCHMARK_CAPTURE(prefill, tiny, Loaded::tiny)
-    ->Arg(128)
-    ->Arg(512)
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(decode, tiny, Loaded::tiny)->Arg(1)->Arg(8)->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(prefill, qwen1_5_moe_6_layers, Loaded::large)
-    ->Arg(128)
-    ->Arg(512)
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(decode, qwen1_5_moe_6_layers, Loaded::large)
+void milliseconds(benchmark::internal::Benchmark* b) {
+  b->UseRealTime()->Unit(benchmark::kMillisecond);
+}
+
+BENCHMARK_CAPTURE(prefill, tiny, Loaded::tiny)->Arg(128)->Arg(512)->Apply(milliseconds);
+BENCHMARK_CAPTURE(decode, tiny, Loaded::tiny, Watch::kNothing)->Arg(1)->Arg(8)->Apply(milliseconds);
+BENCHMARK_CAPTURE(decode, tiny_watched, Loaded::tiny, Watch::kRouting)->Arg(1)->Arg(8)->Apply(milliseconds);
+BENCHMARK_CAPTURE(prefill, qwen1_5_moe_6_layers, Loaded::large)->Arg(128)->Arg(512)->Apply(milliseconds);
+BENCHMARK_CAPTURE(decode, qwen1_5_moe_6_layers, Loaded::large, Watch::kNothing)
     ->Arg(1)
     ->Arg(8)
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
+    ->Apply(milliseconds);
 
 }  // namespace
 }  // namespace switchyard

@@ -115,15 +115,14 @@ struct GatherRowsBackwardArgs {
 
 // ---- linear ---------------------------------------------------------------------------------------------
 
-// out[t, n] = sum_k x[t, k] * weight[n, k] + bias[n], plus out's old value when `accumulate`.
+// out[t, n] = sum_k x[t, k] * weight[n, k] + bias[n]
 struct LinearArgs {
   const float* x;    // [T, K]
   Matrix weight;     // [N, K]
   const void* bias;  // [N] or null
   DType bias_dtype;
   int64_t rows;  // T
-  bool accumulate;
-  float* out;  // [T, N]
+  float* out;    // [T, N]
 };
 // d_x[t, k] += sum_n d_out[t, n] * weight[n, k]
 struct LinearBackwardInputArgs {

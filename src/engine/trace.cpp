@@ -60,7 +60,7 @@ std::map<std::string, TracedTensor> trace(Backend& backend, const Model& model,
       throw Error("tokens", "", fmt::format("sequences of equal length {}", length),
                   fmt::format("{}", tokens.size()));
     }
-    check_token_ids("trace", tokens, model.shape().vocab);
+    check_token_ids("tokens", tokens, model.shape().vocab);
     SY_CHECK(cached.emplace_back(cache).reserve(length), "a cache of {} blocks", cache.total_blocks());
     step.add(tokens, 0, cached.back(), Logits::kAll);
   }
@@ -76,7 +76,7 @@ std::map<std::string, TracedTensor> trace(Backend& backend, const Model& model,
 std::vector<int32_t> greedy_continuation(Backend& backend, const Model& model, std::vector<int32_t> tokens,
                                          int64_t count) {
   if (tokens.empty()) throw Error("tokens", "", "at least one token", "none");
-  check_token_ids("greedy continuation", tokens, model.shape().vocab);
+  check_token_ids("tokens", tokens, model.shape().vocab);
   PagedKvCache cache(backend, model.shape(), static_cast<int64_t>(tokens.size()) + count);
   Arena arena(backend.memory());
   Context c{.backend = backend, .arena = arena};

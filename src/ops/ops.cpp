@@ -18,7 +18,6 @@ Tensor matmul(Context& c, const Tensor& x, const Tensor& weight, const Tensor& b
                     .bias = bias ? bias.data() : nullptr,
                     .bias_dtype = bias.dtype(),
                     .rows = T.value,
-                    .accumulate = false,
                     .out = out.f32()});
   if (!is_taped(c, out)) return out;
   c.tape->record([=](Context& b) {

@@ -204,7 +204,7 @@ TEST_F(Cli, LogitsAreWhatVerifyExpects) {
       "sequences of equal length 1");
   expect_refused(
       run_switchyard({"logits", model, "--tokens", write("big.json", "[[160]]"), "--output", output}),
-      "ids in [0, 160)");
+      "expected an id in [0, 160), got 160");
   expect_refused(run_switchyard({"logits", model, "--tokens", write("no.json", "7"), "--output", output}),
                  "a list of lists");
   expect_refused(run_switchyard({"logits", model, "--tokens", tokens, "--output", "/no/such/folder/x"}),

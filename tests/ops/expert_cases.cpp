@@ -82,7 +82,7 @@ OpCase expert_batch_case(int64_t rows, DType dtype) {
             float* again = d.float_output(count * kOut);
             d.backend().expert_linear(
                 {x, weights.data(), d.ints({0, count / 2, count}), 2, count, kOut, kIn, out});
-            d.backend().linear({x, weight, nullptr, DType::kF32, count, false, again});
+            d.backend().linear({x, weight, nullptr, DType::kF32, count, again});
             EXPECT_EQ(d.read(out, count * kOut), d.read(again, count * kOut));
             return {{"out", d.read(out, count * kOut), sum_tolerance(kIn)}};
           }};

@@ -192,7 +192,7 @@ GradientCase linear_gradient() {
           [](Device& d, const std::vector<Values>& in) {
             float* out = d.float_output(T * N);
             d.backend().linear({d.floats(in[0]), d.matrix(in[1], N, K, DType::kF32), d.floats(in[2]),
-                                DType::kF32, T, false, out});
+                                DType::kF32, T, out});
             return d.read(out, T * N);
           },
           [](Device& d, const std::vector<Values>& in, const Values& d_out, const std::vector<float*>& g) {

@@ -16,18 +16,17 @@ std::string case_name(const char* op, const Shape3& s, DType dtype, const char* 
   return fmt::format("{}_{}_{}x{}x{}{}", op, name(dtype), s.rows, s.out, s.in, what);
 }
 
-OpCase linear_case(Shape3 s, DType dtype, bool bias, bool accumulate) {
-  const char* what = bias ? (accumulate ? "_bias_accumulate" : "_bias") : (accumulate ? "_accumulate" : "");
-  return {case_name("linear", s, dtype, what), s.rows, true, [=](Device& d, Rows r) -> std::vector<Output> {
-            const int64_t count = r.count() * s.out;
-            const float* x = d.floats(row_slice(uniform(21, s.rows * s.in), r.begin, r.end, s.in));
-            float* out = accumulate ? d.floats(row_slice(uniform(22, s.rows * s.out), r.begin, r.end, s.out))
-                                    : d.float_output(count);
-            d.backend().linear({x, d.matrix(uniform(23, s.out * s.in), s.out, s.in, dtype),
-                                bias ? d.weights(uniform(24, s.out), dtype) : nullptr, dtype, r.count(),
-                                accumulate, out});
-            return {{"out", d.read(out, count), sum_tolerance(s.in)}};
-          }};
+OpCase linear_case(Shape3 s, DType dtype, bool bias) {
+  return {
+      case_name("linear", s, dtype, bias ? "_bias" : ""), s.rows, true,
+      [=](Device& d, Rows r) -> std::vector<Output> {
+        const int64_t count = r.count() * s.out;
+        const float* x = d.floats(row_slice(uniform(21, s.rows * s.in), r.begin, r.end, s.in));
+        float* out = d.float_output(count);
+        d.backend().linear({x, d.matrix(uniform(23, s.out * s.in), s.out, s.in, dtype),
+                            bias ? d.weights(uniform(24, s.out), dtype) : nullptr, dtype, r.count(), out});
+        return {{"out", d.read(out, count), sum_tolerance(s.in)}};
+      }};
 }
 
 OpCase backward_input_case(Shape3 s, DType dtype) {
@@ -63,19 +62,19 @@ std::vector<OpCase> linear_cases() {
     for (const Shape3& s : {Shape3{rows, 1, 1}, Shape3{rows, 20, 31}, Shape3{rows, 31, 36},
                             Shape3{rows, 36, 64}, Shape3{rows, 67, 257}}) {
       for (const DType dtype : kWeightTypes) {
-        cases.push_back(linear_case(s, dtype, false, false));
-        cases.push_back(linear_case(s, dtype, true, true));
+        cases.push_back(linear_case(s, dtype, false));
+        cases.push_back(linear_case(s, dtype, true));
         cases.push_back(backward_input_case(s, dtype));
       }
       cases.push_back(backward_weight_case(s));
     }
   }
-  cases.push_back(linear_case({5, 36, 20}, DType::kBF16, true, false));
-  cases.push_back(linear_case({5, 36, 20}, DType::kBF16, false, true));
+  cases.push_back(linear_case({5, 36, 20}, DType::kBF16, true));
+  cases.push_back(linear_case({5, 36, 20}, DType::kBF16, false));
   // Enough work for several threads.
   for (const DType dtype : kWeightTypes) {
-    cases.push_back(linear_case({1, 523, 1031}, dtype, true, false));
-    cases.push_back(linear_case({101, 131, 192}, dtype, true, false));
+    cases.push_back(linear_case({1, 523, 1031}, dtype, true));
+    cases.push_back(linear_case({101, 131, 192}, dtype, true));
     cases.push_back(backward_input_case({101, 131, 192}, dtype));
   }
   cases.push_back(backward_weight_case({101, 131, 192}));

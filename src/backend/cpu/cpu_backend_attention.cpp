@@ -36,7 +36,6 @@ DotBlock head_products(const AttentionBackwardArgs& a, const float* heads, const
           .weight_rows = seen.count,
           .k = a.head_dim,
           .bias = nullptr,
-          .accumulate = false,
           .out = products,
           .out_stride = seen.count};
 }

@@ -121,7 +121,6 @@ void CpuBackend::linear(const LinearArgs& a) {
                             .weight_rows = features,
                             .k = K,
                             .bias = a.bias == nullptr ? nullptr : bias,
-                            .accumulate = a.accumulate,
                             .out = a.out + row * N + n,
                             .out_stride = N});
             });
@@ -158,7 +157,6 @@ void CpuBackend::expert_linear(const ExpertLinearArgs& a) {
                     .weight_rows = std::min(plan.features_per_task, N - n),
                     .k = K,
                     .bias = nullptr,
-                    .accumulate = false,
                     .out = a.out + row * N + n,
                     .out_stride = N});
     }

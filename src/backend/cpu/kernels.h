@@ -10,8 +10,8 @@
 
 namespace switchyard {
 
-// out[t, n] = sum_k x[t, k] * weight[n, k] + bias[n], plus out's old value when `accumulate`. Both operands
-// are contiguous along k. Strides count elements.
+// out[t, n] = sum_k x[t, k] * weight[n, k] + bias[n]. Both operands are contiguous along k.
+// Strides count elements.
 struct DotBlock {
   const float* x;  // [tokens, k]
   int64_t x_stride;
@@ -22,8 +22,7 @@ struct DotBlock {
   int64_t weight_rows;
   int64_t k;
   const float* bias;  // [weight_rows] or null
-  bool accumulate;
-  float* out;  // [tokens, weight_rows]
+  float* out;         // [tokens, weight_rows]
   int64_t out_stride;
 };
 

@@ -172,7 +172,7 @@ void ReferenceBackend::linear(const LinearArgs& a) {
   const int64_t K = a.weight.cols;
   for (int64_t t = 0; t < a.rows; ++t) {
     for (int64_t n = 0; n < N; ++n) {
-      double sum = a.accumulate ? a.out[t * N + n] : 0.0;
+      double sum = 0;
       if (a.bias != nullptr) sum += element(a.bias, a.bias_dtype, n);
       for (int64_t k = 0; k < K; ++k) {
         sum += static_cast<double>(a.x[t * K + k]) * element(a.weight.data, a.weight.dtype, n * K + k);

@@ -120,7 +120,6 @@ void ReferenceBackend::expert_linear(const ExpertLinearArgs& a) {
                               .bias = nullptr,
                               .bias_dtype = DType::kF32,
                               .rows = a.offsets[e + 1] - begin,
-                              .accumulate = false,
                               .out = a.out + begin * a.out_features});
   }
 }

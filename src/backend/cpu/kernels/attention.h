@@ -76,7 +76,6 @@ inline void span_scores(const AttentionTile& tile, Positions span) {
          .weight_rows = count,
          .k = A,
          .bias = nullptr,
-         .accumulate = false,
          .out = tile.scores + (s - span.begin),
          .out_stride = kAttentionSpan});
   });

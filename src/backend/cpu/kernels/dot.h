@@ -49,7 +49,7 @@ inline void finish(const DotBlock& b, int64_t token, int64_t row, const Vec (&su
     for (int r = 0; r < kRows; ++r) {
       float total = sum(sums[t][r]);
       if (b.bias != nullptr) total += b.bias[row + r];
-      out[r] = b.accumulate ? out[r] + total : total;
+      out[r] = total;
     }
   }
 }
