@@ -133,7 +133,7 @@ void linear(benchmark::State& state, Isa isa, int64_t rows, int64_t out, int64_t
   std::vector<float> y(static_cast<size_t>(rows * out));
   for (auto _ : state) {
     const Matrix weight = streamed_matrix(out, in, dtype);
-    backend.linear({x.data(), weight, nullptr, DType::kF32, rows, false, y.data()});
+    backend.linear({x.data(), weight, nullptr, DType::kF32, rows, y.data()});
   }
   if (rows == 1) {
     set_bytes(state, out * in * size_bytes(dtype));
