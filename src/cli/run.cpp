@@ -141,7 +141,7 @@ class Runner {
     p.presence_penalty = options_.presence_penalty;
     p.frequency_penalty = options_.frequency_penalty;
     p.seed = options_.seed ? *options_.seed : std::random_device{}();
-    p.top_logprobs = options_.logprobs;
+    if (options_.json) p.logprobs = options_.logprobs;
     return p;
   }
 
@@ -186,7 +186,7 @@ class Runner {
   }
 
   Json token_json(const GeneratedToken& token) const {
-    Json out = {{"id", token.sampled.id}, {"text", token.text}, {"logprob", token.sampled.logprob}};
+    Json out = {{"id", token.sampled.id}, {"text", token.text}, {"logprob", token.sampled.logprob.value()}};
     for (const auto& [id, logprob] : token.sampled.top_logprobs) {
       out["top_logprobs"].push_back(
           {{"id", id}, {"token", tokenizer_.decode(std::vector{id}, false)}, {"logprob", logprob}});

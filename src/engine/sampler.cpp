@@ -23,12 +23,16 @@ int32_t best(std::span<const float> logits) {
   return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
+void check_numbers(std::span<const float> logits) {
+  if (std::isfinite(logits[static_cast<size_t>(best(logits))]) &&
+      std::none_of(logits.begin(), logits.end(), [](float z) { return std::isnan(z); })) {
+    return;
+  }
+  throw Error("sampling", "logits", "numbers", "NaN or infinity: the weights are broken");
+}
+
 double log_sum_exp(std::span<const float> logits) {
   const double largest = logits[static_cast<size_t>(best(logits))];
-  if (!std::isfinite(largest) ||
-      std::any_of(logits.begin(), logits.end(), [](float z) { return std::isnan(z); })) {
-    throw Error("sampling", "logits", "numbers", "NaN or infinity: the weights are broken");
-  }
   double sum = 0;
   for (const float z : logits)
     sum += std::exp(z - largest);
@@ -62,7 +66,7 @@ void check(const SamplingParams& params, int64_t vocab) {
   check_range("repetition_penalty", params.repetition_penalty, 1e-3, 1000);
   check_range("presence_penalty", params.presence_penalty, -100, 100);
   check_range("frequency_penalty", params.frequency_penalty, -100, 100);
-  check_range("logprobs", static_cast<double>(params.top_logprobs), 0, static_cast<double>(vocab));
+  check_range("logprobs", static_cast<double>(params.logprobs.value_or(0)), 0, static_cast<double>(vocab));
 }
 
 Sampler::Sampler(const SamplingParams& params, std::span<const int32_t> prompt)
@@ -72,25 +76,35 @@ Sampler::Sampler(const SamplingParams& params, std::span<const int32_t> prompt)
 }
 
 SampledToken Sampler::sample(std::span<const float> logits) {
-  const double log_sum = log_sum_exp(logits);
-  std::vector<float> penalised(logits.begin(), logits.end());
-  apply_penalties(penalised);
-  const int32_t id = params_.temperature == 0 ? best(penalised) : draw(candidates(penalised));
-  ++output_counts_[id];
-  return {.id = id,
-          .logprob = static_cast<float>(logits[static_cast<size_t>(id)] - log_sum),
-          .top_logprobs = params_.top_logprobs == 0 ? std::vector<std::pair<int32_t, float>>()
-                                                    : most_likely(logits, log_sum, params_.top_logprobs)};
+  check_numbers(logits);
+  const std::vector<float> changed = has_penalties() ? penalised(logits) : std::vector<float>();
+  const std::span<const float> used = changed.empty() ? logits : std::span<const float>(changed);
+  SampledToken token{.id = params_.temperature == 0 ? best(used) : draw(candidates(used)),
+                     .logprob = {},
+                     .top_logprobs = {}};
+  ++output_counts_[token.id];
+  if (params_.logprobs) {
+    const double log_sum = log_sum_exp(logits);
+    token.logprob = static_cast<float>(logits[static_cast<size_t>(token.id)] - log_sum);
+    token.top_logprobs = most_likely(logits, log_sum, *params_.logprobs);
+  }
+  return token;
 }
 
-void Sampler::apply_penalties(std::vector<float>& logits) const {
+bool Sampler::has_penalties() const {
+  return params_.repetition_penalty != 1 || params_.presence_penalty != 0 || params_.frequency_penalty != 0;
+}
+
+std::vector<float> Sampler::penalised(std::span<const float> logits) const {
+  std::vector<float> result(logits.begin(), logits.end());
   for (const auto& [id, count] : output_counts_) {
-    double logit = logits[static_cast<size_t>(id)];
+    double logit = result[static_cast<size_t>(id)];
     logit = logit > 0 ? logit / params_.repetition_penalty : logit * params_.repetition_penalty;
     logit -= params_.presence_penalty * (count > 0 ? 1 : 0);
     logit -= params_.frequency_penalty * static_cast<double>(count);
-    logits[static_cast<size_t>(id)] = static_cast<float>(logit);
+    result[static_cast<size_t>(id)] = static_cast<float>(logit);
   }
+  return result;
 }
 
 std::vector<Sampler::Candidate> Sampler::candidates(std::span<const float> logits) const {
@@ -101,23 +115,35 @@ std::vector<Sampler::Candidate> Sampler::candidates(std::span<const float> logit
     // Relative to the best, so that no temperature is too small: a quotient may be -inf, never +inf.
     all.push_back({static_cast<int32_t>(id), (logits[id] - largest) / params_.temperature});
   }
-  const auto keep =
-      params_.top_k == 0 ? all.size() : std::min(all.size(), static_cast<size_t>(params_.top_k));
-  std::partial_sort(all.begin(), all.begin() + static_cast<int64_t>(keep), all.end(), kBetter);
-  all.resize(keep);
+  const auto top_k = static_cast<size_t>(params_.top_k);
+  if (top_k > 0 && top_k < all.size()) {
+    std::partial_sort(all.begin(), all.begin() + params_.top_k, all.end(), kBetter);
+    all.resize(top_k);
+  }
+  if (params_.top_p < 1 || params_.min_p > 0) cut_tail(all);
+  return all;
+}
 
+// What is kept is mostly a small part of a large vocabulary, so a growing head is sorted instead of
+// everything.
+void Sampler::cut_tail(std::vector<Candidate>& all) const {
   double total = 0;
   for (const Candidate& c : all)
     total += std::exp(c.logit);
-  double before = 0;  // probability of the better ones
-  size_t kept = 0;
-  for (; kept < all.size(); ++kept) {
-    const double relative = std::exp(all[kept].logit);  // to the most likely
-    if (kept > 0 && (before >= params_.top_p || relative < params_.min_p)) break;
-    before += relative / total;
+  for (size_t head = 64;; head *= 8) {
+    head = std::min(head, all.size());
+    std::partial_sort(all.begin(), all.begin() + static_cast<int64_t>(head), all.end(), kBetter);
+    double before = 0;  // probability of the better ones
+    size_t kept = 0;
+    for (; kept < head; ++kept) {
+      const double relative = std::exp(all[kept].logit);  // to the most likely
+      if (kept > 0 && (before >= params_.top_p || relative < params_.min_p)) break;
+      before += relative / total;
+    }
+    if (kept == head && head < all.size()) continue;
+    all.resize(kept);
+    return;
   }
-  all.resize(kept);
-  return all;
 }
 
 int32_t Sampler::draw(const std::vector<Candidate>& candidates) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <span>
 #include <unordered_map>
@@ -28,7 +29,8 @@ struct SamplingParams {
   double presence_penalty = 0.0;
   double frequency_penalty = 0.0;
   uint64_t seed = 0;
-  int64_t top_logprobs = 0;  // how many alternatives to report with each token
+  std::optional<int64_t> logprobs =
+      {};  // report each token's, with so many alternatives; they cost a pass over V
 };
 
 // Throws Error naming the parameter that is out of range.
@@ -36,7 +38,8 @@ void check(const SamplingParams& params, int64_t vocab);
 
 struct SampledToken {
   int32_t id;
-  float logprob;  // natural logarithm of the model's own probability, before penalties and temperature
+  // When asked for: natural logarithm of the model's own probability, before penalties and temperature.
+  std::optional<float> logprob;
   std::vector<std::pair<int32_t, float>> top_logprobs;  // most likely first
 };
 
@@ -54,8 +57,10 @@ class Sampler {
     double logit;  // after temperature, relative to the best one's: at most 0
   };
 
-  void apply_penalties(std::vector<float>& logits) const;
-  std::vector<Candidate> candidates(std::span<const float> logits) const;  // what may be drawn, best first
+  bool has_penalties() const;
+  std::vector<float> penalised(std::span<const float> logits) const;
+  std::vector<Candidate> candidates(std::span<const float> logits) const;  // what may be drawn
+  void cut_tail(std::vector<Candidate>& all) const;                        // top-p and min-p
   int32_t draw(const std::vector<Candidate>& candidates);
 
   SamplingParams params_;

@@ -154,20 +154,32 @@ TEST(Sampler, EqualSeedsGiveEqualTokens) {
   EXPECT_NE(draws(7), draws(8));
 }
 
+// More tokens survive than are sorted at first: of 1,000 equal ones, half of the probability is the first
+// 500.
+TEST(Sampler, TopPCutsALongEvenTail) {
+  Sampler sampler({.temperature = 1, .top_p = 0.5, .seed = 5}, {});
+  const std::vector<float> logits(1000, 1.5f);
+  int32_t largest = 0;
+  for (int i = 0; i < 5000; ++i)
+    largest = std::max(largest, sampler.sample(logits).id);
+  EXPECT_LE(largest, 500);  // the sum of 500 thousandths may fall just short of a half
+  EXPECT_GT(largest, 480);
+}
+
 TEST(Sampler, LogprobsAreTheModelsOwnWhateverTheSettings) {
   const SamplingParams params{.temperature = 0.3,
                               .top_k = 2,
                               .repetition_penalty = 1.5,
                               .presence_penalty = 1,
                               .seed = 3,
-                              .top_logprobs = 3};
+                              .logprobs = 3};
   Sampler sampler(params, std::vector<int32_t>{1, 2});
   const std::vector<float> logits{1.0f, 3.0f, 2.0f, 3.0f};
   const std::vector<double> want = softmax({1, 3, 2, 3});
   const auto log_of = [&](int32_t id) { return std::log(want[static_cast<size_t>(id)]); };
   for (int i = 0; i < 20; ++i) {
     const SampledToken token = sampler.sample(logits);
-    EXPECT_NEAR(token.logprob, log_of(token.id), 1e-6);
+    EXPECT_NEAR(token.logprob.value(), log_of(token.id), 1e-6);
     ASSERT_EQ(token.top_logprobs.size(), 3u);
     EXPECT_EQ(token.top_logprobs[0].first, 1) << "equal ones by lower id";
     EXPECT_EQ(token.top_logprobs[1].first, 3);
@@ -175,7 +187,10 @@ TEST(Sampler, LogprobsAreTheModelsOwnWhateverTheSettings) {
     for (const auto& [id, logprob] : token.top_logprobs)
       EXPECT_NEAR(logprob, log_of(id), 1e-6);
   }
-  EXPECT_THAT(Sampler({}, {}).sample(logits).top_logprobs, testing::IsEmpty());
+  EXPECT_FALSE(Sampler({}, {}).sample(logits).logprob.has_value());
+  const SampledToken alone = Sampler({.logprobs = 0}, {}).sample(logits);
+  EXPECT_TRUE(alone.logprob.has_value());
+  EXPECT_THAT(alone.top_logprobs, testing::IsEmpty());
 }
 
 TEST(Sampler, LogitsThatAreNotNumbersAreRefused) {
@@ -202,15 +217,15 @@ TEST(Sampler, ParametersOutOfRangeAreRefusedByName) {
       {{.repetition_penalty = nan}, "repetition_penalty"},
       {{.presence_penalty = 101}, "presence_penalty"},
       {{.frequency_penalty = -101}, "frequency_penalty"},
-      {{.top_logprobs = -1}, "logprobs"},
-      {{.top_logprobs = kVocab + 1}, "logprobs"},
+      {{.logprobs = -1}, "logprobs"},
+      {{.logprobs = kVocab + 1}, "logprobs"},
   };
   for (const auto& [params, parameter] : wrong) {
     expect_error([&p = params] { check(p, kVocab); },
                  std::string("sampling: ") + parameter + ": expected a number in [");
   }
   check({}, kVocab);
-  check({.temperature = 2, .top_k = kVocab, .top_p = 1, .min_p = 1, .top_logprobs = kVocab}, kVocab);
+  check({.temperature = 2, .top_k = kVocab, .top_p = 1, .min_p = 1, .logprobs = kVocab}, kVocab);
 }
 
 }  // namespace

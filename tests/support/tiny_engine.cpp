@@ -25,7 +25,7 @@ TinyEngine& shared_tiny_engine() {
 TokenSink Answer::sink() {
   return [this](const GeneratedToken& token) {
     tokens.push_back(token.sampled.id);
-    logprobs.push_back(token.sampled.logprob);
+    if (token.sampled.logprob) logprobs.push_back(*token.sampled.logprob);
     pieces.push_back(token.text);
     text += token.text;
     finish = token.finish;
@@ -36,8 +36,11 @@ std::vector<Answer> run_all(TinyEngine& engine, const std::vector<Request>& requ
                             const SessionOptions& options) {
   Session session(*engine.model, engine.tokenizer, *engine.backend, options);
   std::vector<Answer> answers(requests.size());
-  for (size_t i = 0; i < requests.size(); ++i)
-    session.submit(requests[i], answers[i].sink());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    Request request = requests[i];
+    request.sampling.logprobs = 0;
+    session.submit(request, answers[i].sink());
+  }
   while (session.step()) {
   }
   return answers;
