@@ -8,4 +8,4 @@ scripts/install-packages.sh build
 cmake --preset release -DSWITCHYARD_TESTS=OFF -DSWITCHYARD_BENCH=OFF >/dev/null
 cmake --build --preset release --target switchyard
 
-build/release/src/cli/switchyard run models/tiny-qwen2-moe --prompt 'What does "volcano" mean?' --show-experts
+build/release/src/cli/switchyard run models/tiny-qwen2-moe --prompt 'What does "island" mean?' --show-experts
