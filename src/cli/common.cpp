@@ -93,9 +93,9 @@ LoadedModel::LoadedModel(const ModelOptions& options)
 void note_untrained_positions(const Model& model, int64_t positions) {
   const int64_t trained = model.shape().max_positions;
   if (positions <= trained) return;
-  fmt::print(stderr,
-             "note: {} positions, but the model was trained for {}: beyond them its text gets worse\n",
-             positions, trained);
+  print_error(
+      fmt::format("note: {} positions, but the model was trained for {}: beyond them its text gets worse\n",
+                  positions, trained));
 }
 
 void check_utf8(const std::string& where, const std::string& text) {
@@ -126,6 +126,10 @@ void print(const std::string& text) {
     }
     left.remove_prefix(static_cast<size_t>(written));
   }
+}
+
+void print_error(const std::string& text) {
+  std::fputs(text.c_str(), stderr);
 }
 
 void print_json(const Json& document) {

@@ -59,6 +59,9 @@ std::string read_stdin();
 void print(const std::string& text);
 void print_json(const Json& document);
 
+// Prints to stderr; a stderr that cannot be written is no reason to fail.
+void print_error(const std::string& text);
+
 // A progress line on stderr, only where stderr is a terminal.
 class Progress {
  public:

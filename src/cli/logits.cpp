@@ -58,6 +58,7 @@ void write(const std::string& path, const std::map<std::string, TracedTensor>& t
 // Before the work begins: the output replaces what has its name, and must not replace what it is made from.
 void check_output(const Options& o) {
   namespace fs = std::filesystem;
+  if (o.output.empty()) throw Error("--output", "", "the name of a file", "an empty one");
   std::error_code ignored;  // what does not exist is not the same
   const fs::path folder = fs::path(o.output).parent_path();
   if (fs::equivalent(folder.empty() ? "." : folder, o.model.folder, ignored)) {

@@ -43,7 +43,8 @@ int run(int argc, char** argv) {
     return 0;
   } catch (const CLI::ParseError& e) {
     constexpr size_t kMaxMessageBytes = 1000;
-    fmt::print(stderr, "switchyard: {}\nRun with --help for usage.\n", printable(e.what(), kMaxMessageBytes));
+    print_error(
+        fmt::format("switchyard: {}\nRun with --help for usage.\n", printable(e.what(), kMaxMessageBytes)));
     return 2;
   }
   for (const Command& command : commands) {

@@ -81,7 +81,9 @@ class Runner {
         session_(*loaded_.model, tokenizer_, *loaded_.backend, {.context = context()}) {
     note_untrained_positions(*loaded_.model, context());
     for (const std::string& what : generation_.unsupported)
-      fmt::print(stderr, "note: generation_config.json: {}\n", what);
+      print_error(fmt::format("note: generation_config.json: {}\n", what));
+    if (sampling().temperature == 0 && (options.top_k || options.top_p || options.min_p))
+      print_error("note: at temperature 0 --top-k, --top-p and --min-p have no effect\n");
     check_utf8("--system", options.system);
     if (!options.raw) chat_ = ChatTemplate::load(options.model.folder);
     if (!options.raw && !chat_) {

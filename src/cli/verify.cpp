@@ -195,8 +195,8 @@ int verify(const Options& o) {
     print(text);
   }
   if (failed > 0) {
-    fmt::print(stderr, "switchyard: {}: {} of {} tensors differ by more than {}\n",
-               printable(o.reference, 4096), failed, rows.size(), o.tolerance);
+    print_error(fmt::format("switchyard: {}: {} of {} tensors differ by more than {}\n",
+                            printable(o.reference, 4096), failed, rows.size(), o.tolerance));
   }
   return failed == 0 ? 0 : 1;
 }

@@ -138,11 +138,24 @@ TEST_F(Cli, AnEmptyRawPromptNeedsABosToken) {
 TEST_F(Cli, RunSaysWhatItDoesNotFollow) {
   copy_tiny();
   write("generation_config.json", R"({"eos_token_id": 2, "num_beams": 4, "typical_p": 0.5})");
-  const Finished f = run_switchyard({"run", path(""), "-p", "x", "--max-tokens", "1", "--context", "4096"});
+  const Finished f =
+      run_switchyard({"run", path(""), "-p", "x", "--max-tokens", "1", "--context", "4096", "--top-k", "5"});
   EXPECT_EQ(f.exit_code, 0) << f.err;
   EXPECT_THAT(f.err, HasSubstr("note: generation_config.json: num_beams = 4 has no effect here\n"));
   EXPECT_THAT(f.err, HasSubstr("typical_p = 0.5 has no effect"));
+  EXPECT_THAT(f.err, HasSubstr("note: at temperature 0 --top-k"));
   EXPECT_THAT(f.err, HasSubstr("note: 4096 positions, but the model was trained for 2048"));
+}
+
+TEST_F(Cli, WeightsThatAreNotNumbersGiveNoFigures) {
+  copy_tiny();
+  std::fstream weights(path("model.safetensors"), std::ios::in | std::ios::out | std::ios::binary);
+  weights.seekp(-2, std::ios::end);  // the last element of the final norm, bfloat16
+  weights << "\xC0\x7F";             // NaN
+  weights.close();
+  expect_refused(run_switchyard({"run", path(""), "-p", "x"}), "the weights are broken");
+  expect_refused(run_switchyard({"perplexity", path(""), write("text", "a volcano")}),
+                 "the weights are broken");
 }
 
 TEST_F(Cli, AnEmptyChatTemplateIsNamed) {
