@@ -6,11 +6,6 @@
 namespace switchyard {
 namespace {
 
-std::string place(const std::string& where, const std::string& item) {
-  if (item.empty()) return where;
-  return where + ": " + item;
-}
-
 // Length of the valid UTF-8 sequence at text[i], or 0.
 size_t utf8_length(std::string_view text, size_t i) {
   const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
@@ -33,13 +28,6 @@ size_t utf8_length(std::string_view text, size_t i) {
 
 }  // namespace
 
-Error::Error(const std::string& where, const std::string& item, const std::string& expected,
-             const std::string& got)
-    : std::runtime_error(fmt::format("{}: expected {}, got {}", place(where, item), expected, got)) {}
-
-Error::Error(const std::string& where, const std::string& message)
-    : std::runtime_error(fmt::format("{}: {}", where, message)) {}
-
 std::string printable(std::string_view text, size_t max_bytes) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
@@ -56,6 +44,25 @@ std::string printable(std::string_view text, size_t max_bytes) {
   }
   return out;
 }
+
+namespace {
+
+constexpr size_t kMaxPathBytes = 4096;  // PATH_MAX of Linux
+
+// A path may hold any byte but NUL, line breaks too.
+std::string place(const std::string& where, const std::string& item) {
+  const std::string path = printable(where, kMaxPathBytes);
+  return item.empty() ? path : path + ": " + item;
+}
+
+}  // namespace
+
+Error::Error(const std::string& where, const std::string& item, const std::string& expected,
+             const std::string& got)
+    : std::runtime_error(fmt::format("{}: expected {}, got {}", place(where, item), expected, got)) {}
+
+Error::Error(const std::string& where, const std::string& message)
+    : std::runtime_error(fmt::format("{}: {}", place(where, ""), message)) {}
 
 void check_failed(const char* file, int line, const char* condition, const std::string& detail) {
   std::fprintf(stderr, "%s:%d: check failed: %s: %s\n", file, line, condition, detail.c_str());

@@ -1,25 +1,79 @@
 #include "cli/common.h"
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <iostream>
 
 #include <unistd.h>
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/error.h"
+#include "base/files.h"
+#include "io/tokenizer/unicode.h"
 
 namespace switchyard {
+namespace {
+
+template <typename Number>
+std::optional<Number> parse(const std::string& text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// Validators answer with what is wrong, or with an empty text.
+template <typename Number, typename Accept>
+CLI::Validator validator(const std::string& expected, Accept accept) {
+  return {[expected, accept](std::string& text) {
+            const auto value = parse<Number>(text);
+            if (value && accept(*value)) return std::string();
+            return fmt::format("expected {}, got '{}'", expected, printable(text));
+          },
+          ""};
+}
+
+// errno of the read that failed: a folder, or no stdin at all.
+void check_stdin() {
+  if (std::ferror(stdin) != 0) throw Error("stdin", "", "readable input", std::strerror(errno));
+}
+
+}  // namespace
+
+CLI::Validator is_integer() {
+  return validator<int64_t>("a 64-bit integer", [](int64_t) { return true; });
+}
+
+CLI::Validator is_unsigned() {
+  return validator<uint64_t>("an integer from 0 to 2^64 - 1", [](uint64_t) { return true; });
+}
+
+CLI::Validator is_number(double min, double max) {
+  const bool bounded = min > -std::numeric_limits<double>::max();
+  return validator<double>(bounded ? fmt::format("a number of at least {}", min) : "a number",
+                           [=](double value) { return value >= min && value <= max; });  // false for NaN
+}
+
+void add_folder_option(CLI::App& app, std::string& folder, const std::string& help) {
+  app.add_option("MODEL", folder, help)->required()->each(check_is_folder);
+}
 
 void ModelOptions::add_to(CLI::App& app) {
-  app.add_option("MODEL", folder, "Checkpoint folder as Hugging Face publishes it")->required();
-  app.add_option("--device", device, "Where to run: cpu")->capture_default_str();
+  add_folder_option(app, folder, "Checkpoint folder as Hugging Face publishes it");
+  app.add_option("--device", device, "Where to run: cpu")
+      ->each([](const std::string& name) {
+        if (name != "cpu") throw Error("--device", "", "cpu, the only device of this build", printable(name));
+      })
+      ->capture_default_str();
   app.add_option("--threads", threads, "Threads; 0: one for each usable processor")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   app.add_option(
-      "--ignore-config-key", ignored_keys,
-      "A key of config.json that Switchyard does not know and you declare harmless; may be repeated");
+         "--ignore-config-key", ignored_keys,
+         "A key of config.json that Switchyard does not know and you declare harmless; may be repeated")
+      ->allow_extra_args(false);
   app.add_option(
          "--rope-precision", rope_precision,
          "f32, or bf16 to compare with results of a model that was cast as a whole with .to(bfloat16)")
@@ -32,20 +86,50 @@ LoadOptions ModelOptions::load_options() const {
           .rope_precision = rope_precision == "bf16" ? DType::kBF16 : DType::kF32};
 }
 
-std::unique_ptr<Backend> make_backend(const ModelOptions& options) {
-  if (options.device != "cpu") {
-    throw Error("--device", "", "cpu, the only device of this build", printable(options.device));
-  }
-  return std::make_unique<CpuBackend>(CpuOptions{.threads = options.threads, .isa = {}});
+LoadedModel::LoadedModel(const ModelOptions& options)
+    : backend(std::make_unique<CpuBackend>(CpuOptions{.threads = options.threads, .isa = {}})),
+      model(load_model(options.folder, *backend, options.load_options())) {}
+
+void note_untrained_positions(const Model& model, int64_t positions) {
+  const int64_t trained = model.shape().max_positions;
+  if (positions <= trained) return;
+  print_error(
+      fmt::format("note: {} positions, but the model was trained for {}: beyond them its text gets worse\n",
+                  positions, trained));
 }
 
-LoadedModel::LoadedModel(const ModelOptions& options)
-    : backend(make_backend(options)), model(load_model(options.folder, *backend, options.load_options())) {}
+void check_utf8(const std::string& where, const std::string& text) {
+  const size_t bad = first_invalid_utf8(text);
+  if (bad == text.size()) return;
+  throw Error(where, fmt::format("byte {}", bad), "valid UTF-8",
+              fmt::format("'{}'", printable(std::string_view(text).substr(bad, 8))));
+}
+
+bool read_line(std::string& line) {
+  if (std::getline(std::cin, line)) return true;
+  check_stdin();
+  return false;
+}
+
+std::string read_stdin() {
+  std::string text(std::istreambuf_iterator<char>(std::cin), {});
+  check_stdin();
+  return text;
+}
 
 void print(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    throw Error("stdout", "", fmt::format("room for {} bytes", text.size()), std::strerror(errno));
+  for (std::string_view left = text; !left.empty();) {
+    const ssize_t written = ::write(STDOUT_FILENO, left.data(), left.size());
+    if (written < 0 && errno == EINTR) continue;  // Ctrl-C loses nothing
+    if (written < 0) {
+      throw Error("stdout", "", fmt::format("room for {} bytes", left.size()), std::strerror(errno));
+    }
+    left.remove_prefix(static_cast<size_t>(written));
   }
+}
+
+void print_error(const std::string& text) {
+  std::fputs(text.c_str(), stderr);
 }
 
 void print_json(const Json& document) {

@@ -1,9 +1,8 @@
-#include <filesystem>
-
 #include <fmt/ranges.h>
 
 #include "backend/cpu/reference.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "cli/commands.h"
 #include "cli/common.h"
 #include "models/accounting.h"
@@ -172,7 +171,7 @@ std::string steps_text(const Model& model, const Accounting& a, double bandwidth
 }
 
 Json tokenizer_json(const std::string& folder) {
-  if (!std::filesystem::exists(folder + "/tokenizer.json")) return nullptr;
+  if (!path_exists(folder + "/tokenizer.json")) return nullptr;
   const Tokenizer tokenizer = Tokenizer::load(folder);
   return {{"vocab_size", tokenizer.vocab_size()}};
 }
@@ -230,9 +229,10 @@ Command inspect_command(CLI::App& app) {
                                          "tensor's name and shape; reads headers only");
   o->model.add_to(*command);
   command->add_flag("--config-only", o->config_only, "Needs nothing but config.json");
+  CLI::Option* json = command->add_flag("--json", o->json, "One JSON document");
   command->add_option("--bandwidth", o->bandwidth, "Memory bandwidth in GB/s for the table of decode speed")
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--json", o->json, "One JSON document");
+      ->check(is_number(1e-3))
+      ->excludes(json);
   return {command, [o] { return inspect(*o); }};
 }
 

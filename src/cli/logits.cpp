@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/common.h"
+#include "engine/step.h"
 #include "engine/trace.h"
 #include "io/safetensors_writer.h"
 
@@ -30,6 +31,12 @@ std::vector<std::vector<int32_t>> read_tokens(const std::string& path) {
       if (!id.is_number_integer() || id < 0 || id > INT32_MAX) throw wrong(id);
       sequence.push_back(id.get<int32_t>());
     }
+    const size_t length = sequences.front().size();
+    if (length == 0) throw Error(path, "", "at least one token", "an empty sequence");
+    if (sequence.size() != length) {
+      throw Error(path, "", fmt::format("sequences of equal length {}", length),
+                  fmt::format("{}", sequence.size()));
+    }
   }
   return sequences;
 }
@@ -48,9 +55,31 @@ void write(const std::string& path, const std::map<std::string, TracedTensor>& t
   writer.finish();
 }
 
+// Before the work begins: the output replaces what has its name, and must not replace what it is made from.
+void check_output(const Options& o) {
+  namespace fs = std::filesystem;
+  if (o.output.empty()) throw Error("--output", "", "the name of a file", "an empty one");
+  std::error_code ignored;  // what does not exist is not the same
+  const fs::path folder = fs::path(o.output).parent_path();
+  if (fs::equivalent(folder.empty() ? "." : folder, o.model.folder, ignored)) {
+    throw Error(o.output, "", "an output outside the checkpoint folder", "a file in it");
+  }
+  if (fs::equivalent(o.output, o.tokens_file, ignored)) {
+    throw Error(o.output, "", "another file than --tokens", "the same");
+  }
+  const fs::file_status status = fs::status(o.output, ignored);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    throw Error(o.output, "", "a regular file or a new one", "a folder or device");
+  }
+}
+
 int logits(const Options& o) {
+  check_output(o);
   const std::vector<std::vector<int32_t>> sequences = read_tokens(o.tokens_file);
   const LoadedModel loaded(o.model);
+  for (const auto& sequence : sequences)
+    check_token_ids(o.tokens_file, sequence, loaded.model->shape().vocab);
+  note_untrained_positions(*loaded.model, static_cast<int64_t>(sequences.front().size()));
   write(o.output, trace(*loaded.backend, *loaded.model, sequences,
                         {.hidden_states = o.hidden_states, .routing = true}));
   return 0;

@@ -2,16 +2,30 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <sstream>
 
+#include <fcntl.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/common.h"
 #include "cli/version.h"
 
 namespace switchyard {
 namespace {
+
+// A file opened while one of the three standard descriptors is closed would take its number: a model would be
+// read as the prompt, a message written into an output. What is opened here instead refuses the wrong
+// direction, so that reading stdin and writing stdout still fail.
+void occupy_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) >= 0) continue;
+    static_cast<void>(open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY));  // the lowest free number
+  }
+}
 
 int run(int argc, char** argv) {
   CLI::App app{"Inspects, runs and verifies mixture-of-experts language models from Hugging Face folders."};
@@ -23,9 +37,14 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {  // --help, --version
-    return app.exit(e);
+    std::ostringstream text;
+    app.exit(e, text);
+    print(text.str());
+    return 0;
   } catch (const CLI::ParseError& e) {
-    std::fprintf(stderr, "switchyard: %s\nRun with --help for usage.\n", e.what());
+    constexpr size_t kMaxMessageBytes = 1000;
+    print_error(
+        fmt::format("switchyard: {}\nRun with --help for usage.\n", printable(e.what(), kMaxMessageBytes)));
     return 2;
   }
   for (const Command& command : commands) {
@@ -38,7 +57,9 @@ int run(int argc, char** argv) {
 }  // namespace switchyard
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error, not a death
+  switchyard::occupy_standard_descriptors();
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error, not a death,
+  std::signal(SIGXFSZ, SIG_IGN);  // and so is a file above the user's size limit
   spdlog::set_default_logger(spdlog::stderr_color_st("switchyard"));
   spdlog::set_pattern("%l: %v");
   try {

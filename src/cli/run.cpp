@@ -1,6 +1,5 @@
 #include <chrono>
 #include <csignal>
-#include <iostream>
 #include <random>
 
 #include <unistd.h>
@@ -37,10 +36,13 @@ struct Options {
 constexpr int kInterruptedExit = 130;  // as a shell reports SIGINT
 volatile std::sig_atomic_t interrupted = 0;
 
-// Without SA_RESTART, so that Ctrl-C also ends a wait for input.
+// The next Ctrl-C ends the answer in order, or a wait for input (hence no SA_RESTART); one more ends the
+// program.
 void watch_interrupts() {
+  interrupted = 0;
   struct sigaction action {};
   action.sa_handler = [](int) { interrupted = 1; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
 }
 
@@ -57,6 +59,16 @@ struct Answer {
   double total_s = 0;
 };
 
+// The next line of a chat. False at its end and when Ctrl-C ended the wait.
+bool next_line(std::string& line) {
+  try {
+    return read_line(line);
+  } catch (const Error&) {
+    if (interrupted != 0) return false;
+    throw;
+  }
+}
+
 class Runner {
  public:
   explicit Runner(const Options& options)
@@ -67,8 +79,12 @@ class Runner {
                                            ConfigReader::open(options.model.folder + "/config.json"),
                                            loaded_.model->shape().vocab)),
         session_(*loaded_.model, tokenizer_, *loaded_.backend, {.context = context()}) {
+    note_untrained_positions(*loaded_.model, context());
     for (const std::string& what : generation_.unsupported)
-      std::fprintf(stderr, "note: %s\n", what.c_str());
+      print_error(fmt::format("note: generation_config.json: {}\n", what));
+    if (sampling().temperature == 0 && (options.top_k || options.top_p || options.min_p))
+      print_error("note: at temperature 0 --top-k, --top-p and --min-p have no effect\n");
+    check_utf8("--system", options.system);
     if (!options.raw) chat_ = ChatTemplate::load(options.model.folder);
     if (!options.raw && !chat_) {
       throw Error(options.model.folder, "chat template",
@@ -78,6 +94,7 @@ class Runner {
   }
 
   int run_once(const std::string& prompt) {
+    check_utf8("prompt", prompt);
     const Answer answer = generate(options_.raw ? encode_raw(prompt) : encode_chat(first_messages(prompt)));
     report(answer);
     return interrupted != 0 ? kInterruptedExit : 0;
@@ -87,19 +104,20 @@ class Runner {
     const bool terminal = isatty(STDIN_FILENO) == 1;
     OrderedJson messages = first_messages(std::nullopt);
     std::string line;
-    while (true) {
+    while (interrupted == 0) {
       if (terminal) std::fprintf(stderr, "> ");
-      if (!std::getline(std::cin, line)) break;
+      if (!next_line(line)) break;
       if (line.empty()) continue;
+      check_utf8("prompt", line);
       messages.push_back({{"role", "user"}, {"content", line}});
       const Answer answer = generate(options_.raw ? encode_raw(line) : encode_chat(messages));
       messages.push_back({{"role", "assistant"}, {"content", answer.text}});
       report(answer);
       session_.statistics().clear();
-      interrupted = 0;  // Ctrl-C ended the answer, not the chat
+      if (interrupted != 0) watch_interrupts();  // Ctrl-C ended the answer, not the chat
     }
     if (terminal) std::fprintf(stderr, "\n");
-    return 0;
+    return interrupted != 0 ? kInterruptedExit : 0;
   }
 
  private:
@@ -127,7 +145,9 @@ class Runner {
   // What the user typed is marked, so that a control token spelled out in it stays ordinary text.
   std::vector<int32_t> encode_chat(const OrderedJson& messages) const {
     const auto rendered = chat_->render(messages, {});
-    return tokenizer_.encode(rendered.text, {.literal_mask = rendered.from_input});
+    std::vector<int32_t> ids = tokenizer_.encode(rendered.text, {.literal_mask = rendered.from_input});
+    if (ids.empty()) throw Error(options_.model.folder, "chat template", "at least one token", "none");
+    return ids;
   }
 
   SamplingParams sampling() const {
@@ -219,29 +239,30 @@ class Runner {
   Session session_;
 };
 
-std::string read_prompt(const std::string& given) {
-  if (given != "-") return given;
-  return {std::istreambuf_iterator<char>(std::cin), {}};
-}
-
 int run(const Options& o) {
+  if (!o.prompt) {
+    watch_interrupts();
+    return Runner(o).chat();
+  }
+  const std::string prompt =
+      *o.prompt == "-" ? read_stdin() : *o.prompt;  // here Ctrl-C still ends the program
   watch_interrupts();
-  Runner runner(o);
-  return o.prompt ? runner.run_once(read_prompt(*o.prompt)) : runner.chat();
+  return Runner(o).run_once(prompt);
 }
 
 void add_sampling_options(CLI::App& command, Options& o) {
-  command.add_option("--temperature", o.temperature, "0: always the most likely token");
-  command.add_option("--top-k", o.top_k, "Keep the k most likely tokens; 0: all");
-  command.add_option("--top-p", o.top_p, "Keep the smallest set of tokens of this probability");
-  command.add_option("--min-p", o.min_p, "Drop tokens below this share of the largest probability");
-  command.add_option("--repetition-penalty", o.repetition_penalty,
-                     "Above 1: makes tokens seen before less likely");
-  command.add_option("--presence-penalty", o.presence_penalty,
-                     "Subtracted from logits of tokens in the output");
-  command.add_option("--frequency-penalty", o.frequency_penalty, "The same for each time they occur in it");
-  command.add_option("--seed", o.seed, "Equal seeds give equal texts; default: a new one each time");
-  command.add_option("--logprobs", o.logprobs, "With --json: so many alternatives with each token");
+  const auto number = [&](const char* name, auto& value, const char* help) {
+    command.add_option(name, value, help)->check(is_number());
+  };
+  number("--temperature", o.temperature, "0: always the most likely token");
+  command.add_option("--top-k", o.top_k, "Keep the k most likely tokens; 0: all")->check(is_integer());
+  number("--top-p", o.top_p, "Keep the smallest set of tokens of this probability");
+  number("--min-p", o.min_p, "Drop tokens below this share of the largest probability");
+  number("--repetition-penalty", o.repetition_penalty, "Above 1: makes tokens seen before less likely");
+  number("--presence-penalty", o.presence_penalty, "Subtracted from logits of tokens in the output");
+  number("--frequency-penalty", o.frequency_penalty, "The same for each time they occur in it");
+  command.add_option("--seed", o.seed, "Equal seeds give equal texts; default: a new one each time")
+      ->check(is_unsigned());
 }
 
 }  // namespace
@@ -251,10 +272,13 @@ Command run_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("run", "Answers one prompt, or chats when none is given");
   o->model.add_to(*command);
   command->add_option("-p,--prompt", o->prompt, "The prompt; - reads it from stdin");
-  command->add_option("--system", o->system, "System message of a chat");
-  command->add_flag("--raw", o->raw, "Continues the prompt as it is, without the chat template");
-  command->add_option("--max-tokens", o->max_tokens, "Ends the answer after so many tokens");
-  command->add_option("--stop", o->stop, "Ends the answer before this text; may be repeated");
+  CLI::Option* raw =
+      command->add_flag("--raw", o->raw, "Continues the prompt as it is, without the chat template");
+  command->add_option("--system", o->system, "System message of a chat")->excludes(raw);
+  command->add_option("--max-tokens", o->max_tokens, "Ends the answer after so many tokens")
+      ->check(is_integer());
+  command->add_option("--stop", o->stop, "Ends the answer before this text; may be repeated")
+      ->allow_extra_args(false);
   command
       ->add_option("--context", o->context,
                    "Positions of prompt and answer; default the smaller of 4096 and what "
@@ -262,7 +286,11 @@ Command run_command(CLI::App& app) {
       ->check(CLI::Range(2, 1 << 24));
   command->add_flag("--show-experts", o->show_experts,
                     "Shows each token's experts and how evenly they were used");
-  command->add_flag("--json", o->json, "One JSON document instead of streamed text");
+  CLI::Option* json =
+      command->add_flag("--json", o->json, "One JSON document for each answer instead of streamed text");
+  command->add_option("--logprobs", o->logprobs, "With --json: so many alternatives with each token")
+      ->check(is_integer())
+      ->needs(json);
   add_sampling_options(*command, *o);
   return {command, [o] { return run(*o); }};
 }

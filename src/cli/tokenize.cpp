@@ -1,5 +1,3 @@
-#include <iostream>
-
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/common.h"
@@ -34,19 +32,18 @@ std::string convert(const Tokenizer& tokenizer, const Options& o, const std::str
     const std::string decoded = tokenizer.decode(parse_ids(text), o.skip_special);
     return o.json ? Json(decoded).dump(-1, ' ', false, Json::error_handler_t::replace) : decoded;
   }
+  check_utf8("stdin", text);
   return Json(tokenizer.encode(text, {.add_special_tokens = o.add_special, .parse_special = !o.literal}))
       .dump();
 }
 
 int tokenize(const Options& o) {
   const Tokenizer tokenizer = Tokenizer::load(o.folder);
-  std::string text;
   if (o.whole) {
-    text.assign(std::istreambuf_iterator<char>(std::cin), {});
-    print(convert(tokenizer, o, text) + "\n");
+    print(convert(tokenizer, o, read_stdin()) + "\n");
     return 0;
   }
-  while (std::getline(std::cin, text))
+  for (std::string text; read_line(text);)
     print(convert(tokenizer, o, text) + "\n");
   return 0;
 }
@@ -57,14 +54,19 @@ Command tokenize_command(CLI::App& app) {
   auto o = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("tokenize", "Turns each line of stdin into a JSON array of token ids");
-  command->add_option("MODEL", o->folder, "Folder with a tokenizer.json")->required();
-  command->add_flag("--decode", o->decode, "The other way: each line of stdin is an array of ids");
+  add_folder_option(*command, o->folder, "Folder with a tokenizer.json");
+  CLI::Option* decode =
+      command->add_flag("--decode", o->decode, "The other way: each line of stdin is an array of ids");
   command->add_flag("--whole", o->whole, "Takes all of stdin, line breaks included, as one text");
-  command->add_flag("--add-special", o->add_special,
-                    "Adds what the tokenizer puts around a text, such as a BOS token");
-  command->add_flag("--literal", o->literal, "Special tokens written in the text are ordinary text");
-  command->add_flag("--skip-special", o->skip_special, "With --decode: leaves special tokens out");
-  command->add_flag("--json", o->json, "With --decode: prints each text as a JSON string");
+  command
+      ->add_flag("--add-special", o->add_special,
+                 "Adds what the tokenizer puts around a text, such as a BOS token")
+      ->excludes(decode);
+  command->add_flag("--literal", o->literal, "Special tokens written in the text are ordinary text")
+      ->excludes(decode);
+  command->add_flag("--skip-special", o->skip_special, "With --decode: leaves special tokens out")
+      ->needs(decode);
+  command->add_flag("--json", o->json, "With --decode: prints each text as a JSON string")->needs(decode);
   return {command, [o] { return tokenize(*o); }};
 }
 

@@ -1,9 +1,13 @@
 #include <cmath>
+#include <cstring>
 #include <optional>
+
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/common.h"
+#include "engine/step.h"
 #include "engine/trace.h"
 #include "io/safetensors.h"
 
@@ -35,43 +39,71 @@ std::string traced_name(const std::string& name) {
   return fmt::format("router.{}.{}", layer, leaf == "out0" ? "weights" : leaf == "out1" ? "experts" : leaf);
 }
 
+std::string quoted(const std::string& tensor) {
+  return fmt::format("tensor '{}'", printable(tensor));
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
 std::vector<float> read_floats(const SafetensorsFile& file, const TensorInfo& info) {
+  if (!is_floating_point(info.dtype)) {
+    throw Error(file.path(), quoted(info.name), "floating-point numbers",
+                std::string(switchyard::name(info.dtype)));
+  }
   std::vector<float> values(static_cast<size_t>(info.size_bytes / size_bytes(info.dtype)));
   convert_to_f32(info.dtype, file.data(info), static_cast<int64_t>(values.size()), values.data());
   return values;
 }
 
-// Rows of a [B, T] tensor of ids.
-std::vector<std::vector<int32_t>> read_ids(const SafetensorsFile& file, const std::string& name) {
+std::vector<int32_t> read_ids(const SafetensorsFile& file, const TensorInfo& info) {
+  if (info.dtype != DType::kI32 && info.dtype != DType::kI64) {
+    throw Error(file.path(), quoted(info.name), "I32 or I64", std::string(switchyard::name(info.dtype)));
+  }
+  std::vector<int32_t> ids;
+  const std::byte* data = file.data(info);
+  const int64_t step = size_bytes(info.dtype);
+  for (int64_t offset = 0; offset < info.size_bytes; offset += step) {
+    int64_t id = 0;  // the file is little-endian, and so are the processors this runs on
+    std::memcpy(&id, data + offset, static_cast<size_t>(step));
+    if (info.dtype == DType::kI32) id = static_cast<int32_t>(id);
+    if (id < 0 || id > INT32_MAX) throw Error(file.path(), quoted(info.name), "ids", fmt::format("{}", id));
+    ids.push_back(static_cast<int32_t>(id));
+  }
+  return ids;
+}
+
+// Rows of a [B, T] tensor of ids, both at least 1.
+std::vector<std::vector<int32_t>> read_rows(const SafetensorsFile& file, const std::string& name) {
   const TensorInfo* info = file.find(name);
-  if (info == nullptr)
-    throw Error(file.path(), fmt::format("tensor '{}'", name), "token ids [B, T]", "no such tensor");
-  if (info->shape.size() != 2 || (info->dtype != DType::kI32 && info->dtype != DType::kI64)) {
-    throw Error(file.path(), fmt::format("tensor '{}'", name), "I32 or I64 in two dimensions",
-                fmt::format("{} in {}", switchyard::name(info->dtype), info->shape.size()));
+  if (info == nullptr) throw Error(file.path(), quoted(name), "token ids [B, T]", "no such tensor");
+  if (info->shape.size() != 2 || info->size_bytes == 0) {
+    throw Error(file.path(), quoted(name), "token ids [B, T], at least one", shape_text(info->shape));
   }
-  const std::vector<float> values = read_floats(file, *info);  // ids below 2^24 are exact
+  const std::vector<int32_t> ids = read_ids(file, *info);
   std::vector<std::vector<int32_t>> rows;
-  for (int64_t b = 0; b < info->shape[0]; ++b) {
-    const auto begin = values.begin() + b * info->shape[1];
-    rows.emplace_back(begin, begin + info->shape[1]);
-  }
+  for (auto row = ids.begin(); row != ids.end(); row += info->shape[1])
+    rows.emplace_back(row, row + info->shape[1]);
   return rows;
 }
 
-Row compare(const std::string& tensor, const std::vector<float>& want, const TracedTensor& got,
-            double tolerance) {
-  Row row{.tensor = tensor, .ids = !got.ids.empty()};
-  if (row.ids) {
-    for (size_t i = 0; i < want.size(); ++i)
-      row.absolute += static_cast<int32_t>(want[i]) != got.ids[i];
-    row.passed = row.absolute == 0;
-    return row;
-  }
+Row compare_ids(const std::string& tensor, const std::vector<int32_t>& want,
+                const std::vector<int32_t>& got) {
+  Row row{.tensor = tensor, .ids = true};
+  for (size_t i = 0; i < want.size(); ++i)
+    row.absolute += want[i] != got[i];
+  row.passed = row.absolute == 0;
+  return row;
+}
+
+Row compare_values(const std::string& tensor, const std::vector<float>& want, const std::vector<float>& got,
+                   double tolerance) {
+  Row row{.tensor = tensor};
   double difference = 0;
   double norm = 0;
   for (size_t i = 0; i < want.size(); ++i) {
-    const double d = std::fabs(static_cast<double>(want[i]) - got.values[i]);
+    const double d = std::fabs(static_cast<double>(want[i]) - got[i]);
     if (!(d <= row.absolute)) row.absolute = d;  // a NaN stays
     difference += d * d;
     norm += static_cast<double>(want[i]) * want[i];
@@ -81,17 +113,33 @@ Row compare(const std::string& tensor, const std::vector<float>& want, const Tra
   return row;
 }
 
+Row compare(const SafetensorsFile& file, const TensorInfo& info, const TracedTensor& got, double tolerance) {
+  if (info.shape != got.shape) {
+    throw Error(file.path(), quoted(info.name), fmt::format("shape {}", shape_text(got.shape)),
+                shape_text(info.shape));
+  }
+  return got.ids.empty() ? compare_values(info.name, read_floats(file, info), got.values, tolerance)
+                         : compare_ids(info.name, read_ids(file, info), got.ids);
+}
+
 std::optional<Row> compare_greedy(const LoadedModel& loaded, const SafetensorsFile& file) {
-  if (file.find("greedy_prompt") == nullptr) return std::nullopt;
-  const auto prompts = read_ids(file, "greedy_prompt");
-  const auto outputs = read_ids(file, "greedy_output");
+  if (file.find("greedy_prompt") == nullptr && file.find("greedy_output") == nullptr) return std::nullopt;
+  const auto prompts = read_rows(file, "greedy_prompt");
+  const auto outputs = read_rows(file, "greedy_output");
+  for (const auto& prompt : prompts)
+    check_token_ids(file.path(), prompt, loaded.model->shape().vocab);
+  const size_t prompt_length = prompts.front().size();
+  if (outputs.size() != prompts.size() || outputs.front().size() <= prompt_length) {
+    throw Error(file.path(), quoted("greedy_output"),
+                fmt::format("[{}, n] with n above {}: each prompt and what follows it", prompts.size(),
+                            prompt_length),
+                fmt::format("[{}, {}]", outputs.size(), outputs.front().size()));
+  }
+  const auto count = static_cast<int64_t>(outputs.front().size() - prompt_length);
   Row row{.tensor = "greedy_output", .ids = true};
-  for (size_t b = 0; b < prompts.size() && b < outputs.size(); ++b) {
-    const auto count = static_cast<int64_t>(outputs[b].size()) - static_cast<int64_t>(prompts[b].size());
-    const auto got =
-        greedy_continuation(*loaded.backend, *loaded.model, prompts[b], std::max<int64_t>(count, 0));
-    for (size_t i = 0; i < outputs[b].size(); ++i)
-      row.absolute += i >= got.size() || got[i] != outputs[b][i];
+  for (size_t b = 0; b < prompts.size(); ++b) {
+    const auto got = greedy_continuation(*loaded.backend, *loaded.model, prompts[b], count);
+    row.absolute += compare_ids(row.tensor, outputs[b], got).absolute;
   }
   row.passed = row.absolute == 0;
   return row;
@@ -99,27 +147,23 @@ std::optional<Row> compare_greedy(const LoadedModel& loaded, const SafetensorsFi
 
 std::vector<Row> verify_all(const Options& o) {
   const auto file = SafetensorsFile::open(o.reference);
-  const auto sequences = read_ids(*file, "input_ids");
+  const auto sequences = read_rows(*file, "input_ids");
   const LoadedModel loaded(o.model);
+  for (const auto& sequence : sequences)
+    check_token_ids(o.reference, sequence, loaded.model->shape().vocab);
   const auto traced =
       trace(*loaded.backend, *loaded.model, sequences, {.hidden_states = true, .routing = true});
   std::vector<Row> rows;
   for (const TensorInfo& info : file->tensors()) {
-    if (info.name == "input_ids" || info.name.starts_with("greedy_")) continue;
+    if (info.name == "input_ids" || info.name == "greedy_prompt" || info.name == "greedy_output") continue;
     const auto got = traced.find(traced_name(info.name));
     if (got == traced.end()) {
       throw Error(
-          o.reference, fmt::format("tensor '{}'", printable(info.name)),
+          o.reference, quoted(info.name),
           "logits, hidden_states.N, router.N.{logits,experts,weights}, input_ids or greedy_{prompt,output}",
           "a name that this model does not produce");
     }
-    const std::vector<float> want = read_floats(*file, info);
-    const size_t have = std::max(got->second.values.size(), got->second.ids.size());
-    if (want.size() != have) {
-      throw Error(o.reference, fmt::format("tensor '{}'", printable(info.name)),
-                  fmt::format("{} elements", have), fmt::format("{}", want.size()));
-    }
-    rows.push_back(compare(info.name, want, got->second, o.tolerance));
+    rows.push_back(compare(*file, info, got->second, o.tolerance));
   }
   if (const auto greedy = compare_greedy(loaded, *file)) rows.push_back(*greedy);
   if (rows.empty()) throw Error(o.reference, "", "at least one tensor to compare", "input_ids alone");
@@ -145,14 +189,14 @@ int verify(const Options& o) {
     for (const Row& row : rows) {
       const std::string absolute =
           row.ids ? fmt::format("{:.0f} differ", row.absolute) : fmt::format("{:.3g}", row.absolute);
-      text += fmt::format("{:<44} {:>12} {:>12} {}\n", row.tensor, absolute,
+      text += fmt::format("{:<44} {:>12} {:>12} {}\n", printable(row.tensor), absolute,
                           row.ids ? "" : fmt::format("{:.3g}", row.relative), row.passed ? "ok" : "FAILED");
     }
     print(text);
   }
   if (failed > 0) {
-    std::fprintf(stderr, "switchyard: %s: %d of %zu tensors differ by more than %g\n", o.reference.c_str(),
-                 failed, rows.size(), o.tolerance);
+    print_error(fmt::format("switchyard: {}: {} of {} tensors differ by more than {}\n",
+                            printable(o.reference, 4096), failed, rows.size(), o.tolerance));
   }
   return failed == 0 ? 0 : 1;
 }
@@ -169,7 +213,7 @@ Command verify_command(CLI::App& app) {
                    "safetensors file with input_ids [B, T] and what they should give")
       ->required();
   command->add_option("--tolerance", o->tolerance, "Largest absolute difference allowed; ids must be equal")
-      ->check(CLI::NonNegativeNumber)
+      ->check(is_number(0))
       ->capture_default_str();
   command->add_flag("--json", o->json, "One JSON document");
   return {command, [o] { return verify(*o); }};

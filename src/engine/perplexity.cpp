@@ -70,6 +70,9 @@ Perplexity perplexity(Backend& backend, const Model& model, std::span<const int3
     progress(end);
   }
   total.nll /= static_cast<double>(total.tokens);
+  if (!std::isfinite(total.nll)) {
+    throw Error("perplexity", "likelihood", "numbers", "NaN or infinity: the weights are broken");
+  }
   return total;
 }
 

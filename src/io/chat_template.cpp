@@ -1,9 +1,9 @@
 #include "io/chat_template.h"
 
 #include <array>
-#include <filesystem>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace switchyard {
 namespace {
@@ -36,13 +36,12 @@ OrderedJson read_config(const std::string& path) {
 }  // namespace
 
 std::optional<ChatTemplate> ChatTemplate::load(const std::string& folder) {
-  namespace fs = std::filesystem;
   const std::string config_path = folder + "/tokenizer_config.json";
   const std::string file_path = folder + "/chat_template.jinja";
-  const OrderedJson config = fs::exists(config_path) ? read_config(config_path) : OrderedJson::object();
+  const OrderedJson config = path_exists(config_path) ? read_config(config_path) : OrderedJson::object();
 
   ChatTemplate out;
-  if (fs::exists(file_path)) {
+  if (path_exists(file_path)) {
     out.where_ = file_path;
     out.templates_.push_back(
         {"default", jinja::Template::parse(read_file(file_path, kMaxTemplateBytes), file_path)});

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "io/checkpoint_index.h"
 
@@ -20,18 +21,8 @@ constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 constexpr int64_t kMaxIndexBytes = 100'000'000;
 
-void check_is_folder(const std::string& folder) {
-  std::error_code error;
-  const fs::file_status status = fs::status(folder, error);
-  if (status.type() == fs::file_type::not_found) throw Error(folder, "", "a model folder", "nothing there");
-  if (error) throw Error(folder, "", "a model folder", error.message());
-  if (!fs::is_directory(status)) throw Error(folder, "", "a model folder", "a file");
-}
-
-// A dangling link counts as there: opening it then says what is wrong, instead of another file being read.
 bool has_entry(const std::string& folder, const char* name) {
-  std::error_code error;
-  return fs::symlink_status(fs::path(folder) / name, error).type() != fs::file_type::not_found;
+  return path_exists((fs::path(folder) / name).string());
 }
 
 // Weight files in formats that are not read, for the message about a folder without safetensors.

@@ -1,15 +1,13 @@
 #include "io/generation_config.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace switchyard {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Keys of transformers' GenerationConfig that do not change which tokens come out here: bookkeeping, what a
 // Python call returns, caches and compilation, assisted decoding (lossless), and details of beam search,
@@ -76,6 +74,7 @@ constexpr NeutralValue kNeutral[] = {
     {"suppress_tokens", "null"},
     {"token_healing", "false"},
     {"top_h", "null"},
+    {"typical_p", "1"},
     {"watermarking_config", "null"},
 };
 
@@ -112,7 +111,6 @@ GenerationConfig read_known_keys(const ConfigReader& reader, int64_t vocab_size)
   config.top_k = reader.optional_int("top_k", 0, INT32_MAX).value_or(config.top_k);
   config.top_p = number("top_p", config.top_p, 0, 1);
   config.min_p = number("min_p", config.min_p, 0, 1);
-  config.typical_p = number("typical_p", config.typical_p, 0, 1);
   config.repetition_penalty = number("repetition_penalty", config.repetition_penalty, 0, 1e6);
   config.max_new_tokens = reader.optional_int("max_new_tokens", 1, INT32_MAX);
   config.max_length = reader.optional_int("max_length", 1, INT32_MAX);
@@ -124,14 +122,13 @@ GenerationConfig read_known_keys(const ConfigReader& reader, int64_t vocab_size)
   if (config.do_sample) {  // greedy decoding ignores these, and files for it hold 0
     above_zero("temperature", config.temperature);
     above_zero("top_p", config.top_p);
-    above_zero("typical_p", config.typical_p);
   }
   return config;
 }
 
 std::string unsupported_line(const std::string& key, const Json& value) {
-  return fmt::format("{}{} = {}", find_neutral(key) != nullptr ? "" : "unknown key ", printable(key),
-                     describe(value));
+  return fmt::format("{}{} = {} has no effect here", find_neutral(key) != nullptr ? "" : "unknown key ",
+                     printable(key), describe(value));
 }
 
 }  // namespace
@@ -148,10 +145,8 @@ GenerationConfig parse_generation_config(const Json& json, const std::string& wh
 
 GenerationConfig read_generation_config(const std::string& folder, const ConfigReader& config,
                                         int64_t vocab_size) {
-  const fs::path path = fs::path(folder) / "generation_config.json";
-  std::error_code error;
-  if (fs::symlink_status(path, error).type() != fs::file_type::not_found) {
-    const std::string where = path.string();
+  const std::string where = folder + "/generation_config.json";
+  if (path_exists(where)) {
     GenerationConfig own =
         parse_generation_config(parse_json(read_file(where, kMaxConfigBytes), where), where, vocab_size);
     if (own.eos_token_ids.empty() && !config.token_ids("eos_token_id", vocab_size).empty()) {

@@ -22,7 +22,6 @@ struct GenerationConfig {
   int64_t top_k = 50;        // keep the k most likely tokens; 0 keeps all
   double top_p = 1.0;        // keep the smallest set of at least this probability, in (0, 1]
   double min_p = 0.0;        // drop tokens below min_p times the largest probability, in [0, 1]
-  double typical_p = 1.0;    // locally typical sampling, in (0, 1]; 1 keeps all
   double repetition_penalty = 1.0;  // > 0; divides (multiplies) positive (negative) logits of seen tokens
   std::optional<int64_t> max_new_tokens;  // > 0
   std::optional<int64_t> max_length;      // > 0, prompt included; max_new_tokens wins where both are set

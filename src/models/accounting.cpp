@@ -2,6 +2,9 @@
 
 #include <cmath>
 
+#include "base/bytes.h"
+#include "base/error.h"
+
 namespace switchyard {
 
 Accounting account(const Model& model) {
@@ -13,12 +16,14 @@ Accounting account(const Model& model) {
     if (parameter.component == Component::kExperts) {
       share = static_cast<double>(shape.top_k) / static_cast<double>(shape.experts);
     }
+    const auto bytes = checked_add(result.stored_bytes, parameter.tensor.bytes());
+    if (!bytes) throw Error("config.json", "", "weights of less than 2^63 bytes together", "more");
+    result.stored_bytes = *bytes;
     for (ParameterCount* sum :
          {&result.by_component[static_cast<size_t>(parameter.component)], &result.sum}) {
       sum->total += count;
       sum->active += share * static_cast<double>(count);
     }
-    result.stored_bytes += parameter.tensor.bytes();
   }
   return result;
 }

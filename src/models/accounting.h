@@ -22,6 +22,7 @@ struct Accounting {
   int64_t stored_bytes = 0;  // in the dtypes of the checkpoint
 };
 
+// Throws Error when the weights have 2^63 bytes or more.
 Accounting account(const Model& model);
 
 // E * (1 - (1 - K/E)^tokens): distinct experts that a step of so many tokens expects to touch in a layer,

@@ -88,6 +88,11 @@ void read_heads(const ConfigReader& config, ModelShape& shape) {
                 fmt::format("a divisor of hidden_size {}", shape.hidden), fmt::format("{}", shape.heads));
   }
   shape.head_dim = head_dim.value_or(shape.hidden / shape.heads);
+  if (shape.heads * shape.head_dim > kMaxWidth) {
+    throw Error(config.path(), "key 'head_dim'",
+                fmt::format("at most {} for {} heads", kMaxWidth / shape.heads, shape.heads),
+                fmt::format("{}", shape.head_dim));
+  }
   if (shape.head_dim % 2 != 0) {
     throw Error(config.path(), "head dimension", "an even number, for rotary positions",
                 fmt::format("{}", shape.head_dim));

@@ -12,6 +12,11 @@ TEST(Error, NamesPlaceItemExpectedAndGot) {
                "a.json: expected valid JSON, got nothing");
 }
 
+TEST(Error, IsOneLineWhateverThePath) {
+  EXPECT_STREQ(Error("a\nb", "", "a file", "nothing").what(), "a\\nb: expected a file, got nothing");
+  EXPECT_STREQ(Error("a\nb", "broken").what(), "a\\nb: broken");
+}
+
 TEST(Printable, EscapesWhatWouldBreakALine) {
   EXPECT_EQ(printable("a\nb\x01\x7f"), "a\\nb\\x01\\x7f");
   EXPECT_EQ(printable("h\xC3\xA9 \xE4\xB8\xAD"), "h\xC3\xA9 \xE4\xB8\xAD");

@@ -3,16 +3,19 @@
 #include <filesystem>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/json.h"
 #include "cli/process.h"
+#include "support/safetensors_bytes.h"
 
 namespace switchyard {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 const std::string kRoot = SWITCHYARD_SOURCE_DIR;
@@ -30,6 +33,7 @@ class Cli : public testing::Test {
     return folder_ / name;
   }
   std::string path(const std::string& name) const { return folder_ / name; }
+  void copy_tiny() const { std::filesystem::copy(kTiny, folder_); }
 
  private:
   std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) /
@@ -55,6 +59,24 @@ TEST_F(Cli, WrongUsageExitsWith2) {
   EXPECT_EQ(run_switchyard({"run"}).exit_code, 2);
   EXPECT_EQ(run_switchyard({"run", kTiny, "--no-such-option"}).exit_code, 2);
   EXPECT_EQ(run_switchyard({"run", kTiny, "--threads", "-1"}).exit_code, 2);
+  const auto expect_usage = [](std::vector<std::string> args, const std::string& part) {
+    const Finished f = run_switchyard(args);
+    EXPECT_EQ(f.exit_code, 2) << args.back();
+    EXPECT_THAT(f.err, HasSubstr(part));
+  };
+  for (const char* number : {"", "1e3", "0x10", "9223372036854775808"})
+    expect_usage({"run", kTiny, "-p", "x", "--max-tokens", number}, "a 64-bit integer");
+  for (const char* number : {"", "-1", "18446744073709551616"})
+    expect_usage({"run", kTiny, "-p", "x", "--seed", number}, "an integer from 0 to 2^64 - 1");
+  for (const char* number : {"", "nan", "inf", "1e400"})
+    expect_usage({"run", kTiny, "-p", "x", "--temperature", number}, "a number");
+  expect_usage({"verify", kTiny, "x", "--tolerance", "nan"}, "a number of at least 0, got 'nan'");
+  // Options that would have no effect.
+  expect_usage({"run", kTiny, "-p", "x", "--logprobs", "2"}, "--json");
+  expect_usage({"run", kTiny, "-p", "x", "--raw", "--system", "y"}, "--raw");
+  expect_usage({"tokenize", kTiny, "--skip-special"}, "--decode");
+  expect_usage({"tokenize", kTiny, "--decode", "--literal"}, "--decode");
+  expect_usage({"inspect", kTiny, "--json", "--bandwidth", "1"}, "--json");
   EXPECT_EQ(run_switchyard({"--help"}).exit_code, 0);
   EXPECT_THAT(run_switchyard({"run", "--help"}).out, HasSubstr("--show-experts"));
   EXPECT_THAT(run_switchyard({"--version"}).out, HasSubstr("0."));
@@ -63,13 +85,83 @@ TEST_F(Cli, WrongUsageExitsWith2) {
 TEST_F(Cli, BadInputIsOneClearLine) {
   expect_refused(run_switchyard({"run", "/no/such/folder", "-p", "x"}), "/no/such/folder");
   expect_refused(run_switchyard({"inspect", path("")}), "config.json");
+  expect_refused(run_switchyard({"inspect", ""}), "expected a model folder");
+  expect_refused(run_switchyard({"tokenize", kTiny + "/config.json"}), "expected a model folder, got a file");
+  expect_refused(run_switchyard({"inspect", "a\nb"}), "a\\nb");
+  expect_refused(run_switchyard({"inspect", kTiny, "--device", "cuda:0"}), "expected cpu");
   expect_refused(run_switchyard({"run", kTiny, "-p", "x", "--device", "cuda:0"}), "expected cpu");
   expect_refused(run_switchyard({"run", kTiny, "-p", "x", "--temperature", "-1"}), "temperature");
   expect_refused(run_switchyard({"run", kTiny, "-p", "x", "--max-tokens", "100000"}),
                  "context of 2048 tokens");
-  expect_refused(run_switchyard({"run", kTiny, "-p", "\xFF"}), "UTF-8");
+  expect_refused(run_switchyard({"run", kTiny, "-p", "\xFF"}), "prompt: byte 0: expected valid UTF-8");
+  expect_refused(run_switchyard({"run", kTiny, "-p", "x", "--system", "a\xFF"}), "--system: byte 1");
   expect_refused(run_switchyard({"run", kTiny, "--raw", "-p", ""}), "adds no BOS");
   expect_refused(run_switchyard({"run", kGolden + "qwen2_moe", "-p", "x"}), "tokenizer.json");
+}
+
+// Whatever was opened first would otherwise be read as stdin.
+TEST_F(Cli, AClosedStdinIsAnError) {
+  expect_refused(run_switchyard_without_stdin({"run", kTiny, "-p", "-"}), "stdin");
+  expect_refused(run_switchyard_without_stdin({"run", kTiny}), "stdin");
+  expect_refused(run_switchyard_without_stdin({"tokenize", kTiny}), "stdin");
+  EXPECT_EQ(run_switchyard_without_stdin({"inspect", kTiny}).exit_code, 0);
+}
+
+TEST_F(Cli, ADanglingLinkIsNotAnAbsentFile) {
+  copy_tiny();
+  for (const char* name : {"tokenizer_config.json", "chat_template.jinja", "tokenizer.json"}) {
+    std::filesystem::remove(path(name));
+    std::filesystem::create_symlink("/no/such/file", path(name));
+    expect_refused(run_switchyard({"run", path(""), "-p", "x"}), name);
+  }
+  expect_refused(run_switchyard({"inspect", path("")}), "tokenizer.json");
+}
+
+TEST_F(Cli, AnEmptyRawPromptNeedsABosToken) {
+  copy_tiny();
+  Json tokenizer = parse_json(read_file(kTiny + "/tokenizer.json", 1 << 20), "tokenizer.json");
+  const Json bos = {{"SpecialToken", {{"id", "<|im_start|>"}, {"type_id", 0}}}};
+  const Json text = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+  tokenizer["post_processor"] = {
+      {"type", "TemplateProcessing"},
+      {"single", {bos, text}},
+      {"pair", {bos, text, {{"Sequence", {{"id", "B"}, {"type_id", 1}}}}}},
+      {"special_tokens",
+       {{"<|im_start|>", {{"id", "<|im_start|>"}, {"ids", {1}}, {"tokens", {"<|im_start|>"}}}}}}};
+  write("tokenizer.json", tokenizer.dump());
+  const Json answer =
+      json_of(run_switchyard({"run", path(""), "--raw", "-p", "", "--max-tokens", "3", "--json"}));
+  EXPECT_EQ(answer["prompt_tokens"], 1);
+  EXPECT_EQ(answer["tokens"].size(), 3u);
+}
+
+TEST_F(Cli, RunSaysWhatItDoesNotFollow) {
+  copy_tiny();
+  write("generation_config.json", R"({"eos_token_id": 2, "num_beams": 4, "typical_p": 0.5})");
+  const Finished f =
+      run_switchyard({"run", path(""), "-p", "x", "--max-tokens", "1", "--context", "4096", "--top-k", "5"});
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  EXPECT_THAT(f.err, HasSubstr("note: generation_config.json: num_beams = 4 has no effect here\n"));
+  EXPECT_THAT(f.err, HasSubstr("typical_p = 0.5 has no effect"));
+  EXPECT_THAT(f.err, HasSubstr("note: at temperature 0 --top-k"));
+  EXPECT_THAT(f.err, HasSubstr("note: 4096 positions, but the model was trained for 2048"));
+}
+
+TEST_F(Cli, WeightsThatAreNotNumbersGiveNoFigures) {
+  copy_tiny();
+  std::fstream weights(path("model.safetensors"), std::ios::in | std::ios::out | std::ios::binary);
+  weights.seekp(-2, std::ios::end);  // the last element of the final norm, bfloat16
+  weights << "\xC0\x7F";             // NaN
+  weights.close();
+  expect_refused(run_switchyard({"run", path(""), "-p", "x"}), "the weights are broken");
+  expect_refused(run_switchyard({"perplexity", path(""), write("text", "a volcano")}),
+                 "the weights are broken");
+}
+
+TEST_F(Cli, AnEmptyChatTemplateIsNamed) {
+  copy_tiny();
+  write("chat_template.jinja", "");
+  expect_refused(run_switchyard({"run", path(""), "-p", "x"}), "chat template: expected at least one token");
 }
 
 TEST_F(Cli, InspectChecksAndCounts) {
@@ -201,14 +293,27 @@ TEST_F(Cli, LogitsAreWhatVerifyExpects) {
   EXPECT_GT(std::filesystem::file_size(output), 2u * 4 * 160 * 4);
   expect_refused(
       run_switchyard({"logits", model, "--tokens", write("bad.json", "[[1], [2, 3]]"), "--output", output}),
-      "sequences of equal length 1");
+      "bad.json: expected sequences of equal length 1");
   expect_refused(
       run_switchyard({"logits", model, "--tokens", write("big.json", "[[160]]"), "--output", output}),
-      "expected an id in [0, 160), got 160");
+      "big.json: token: expected an id in [0, 160), got 160");
   expect_refused(run_switchyard({"logits", model, "--tokens", write("no.json", "7"), "--output", output}),
                  "a list of lists");
   expect_refused(run_switchyard({"logits", model, "--tokens", tokens, "--output", "/no/such/folder/x"}),
                  "/no/such");
+
+  // What the output is made from is never replaced.
+  expect_refused(run_switchyard({"logits", model, "--tokens", tokens, "--output", tokens}),
+                 "another file than --tokens");
+  copy_tiny();
+  const std::string weights = path("model.safetensors");
+  const auto bytes = std::filesystem::file_size(weights);
+  expect_refused(run_switchyard({"logits", path(""), "--tokens", tokens, "--output", weights}),
+                 "an output outside the checkpoint folder");
+  EXPECT_EQ(std::filesystem::file_size(weights), bytes);
+  expect_refused(run_switchyard({"logits", model, "--tokens", tokens, "--output", "/dev/null"}),
+                 "a regular file or a new one");
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
 
 TEST_F(Cli, VerifyComparesWithAnotherImplementation) {
@@ -233,6 +338,42 @@ TEST_F(Cli, VerifyComparesWithAnotherImplementation) {
       0);
 }
 
+// References that a model cannot be compared with are errors, never agreement.
+TEST_F(Cli, VerifyRefusesReferencesOfAnotherForm) {
+  const std::string ids = R"("input_ids":{"dtype":"I64","shape":[1,1],"data_offsets":[0,8]})";
+  const auto entry = [](const std::string& name, const std::string& dtype, const std::string& shape,
+                        int bytes) {
+    return fmt::format(R"("{}":{{"dtype":"{}","shape":{},"data_offsets":[8,{}]}})", name, dtype, shape,
+                       8 + bytes);
+  };
+  const auto verify_refused = [&](const std::string& entries, const std::string& data,
+                                  const std::string& part) {
+    SCOPED_TRACE(entries);
+    const std::string file = write("reference.safetensors", safetensors_bytes("{" + entries + "}", data));
+    expect_refused(run_switchyard({"verify", kGolden + "qwen2_moe", file}), part);
+  };
+  const auto refused = [&](const std::string& other, int bytes, const std::string& part) {
+    verify_refused(ids + "," + other, little_endian_64(5) + std::string(static_cast<size_t>(bytes), '\0'),
+                   part);
+  };
+  refused(entry("logits", "F32", "[160]", 640), 640, "expected shape [1, 1, 160], got [160]");
+  refused(entry("logits", "I32", "[1,1,160]", 640), 640, "expected floating-point numbers, got I32");
+  refused(entry("router.0.experts", "F32", "[1,4]", 16), 16, "expected I32 or I64, got F32");
+  refused(entry("greedy_other", "I32", "[1,1]", 4), 4, "a name that this model does not produce");
+  refused(entry("greedy_output", "I32", "[1,1]", 4), 4, "tensor 'greedy_prompt': expected token ids");
+  verify_refused(R"("input_ids":{"dtype":"I64","shape":[1,1],"data_offsets":[0,8]})",
+                 little_endian_64(1ull << 40), "tensor 'input_ids': expected ids, got 1099511627776");
+  verify_refused(R"("input_ids":{"dtype":"I64","shape":[1000000000000,0],"data_offsets":[0,0]})", "",
+                 "at least one, got [1000000000000, 0]");
+  verify_refused(ids, little_endian_64(5), "at least one tensor to compare");
+
+  const std::string prompt = R"("greedy_prompt":{"dtype":"I64","shape":[1,1],"data_offsets":[8,16]})";
+  const std::string output = R"("greedy_output":{"dtype":"I64","shape":[1,1],"data_offsets":[16,24]})";
+  verify_refused(ids + "," + prompt + "," + output,
+                 little_endian_64(5) + little_endian_64(5) + little_endian_64(5),
+                 "tensor 'greedy_output': expected [1, n] with n above 1");
+}
+
 TEST_F(Cli, PerplexityOfAText) {
   const std::string text =
       write("text.txt", "a volcano is a mountain that opens downward to a reservoir of molten rock.");
@@ -241,8 +382,11 @@ TEST_F(Cli, PerplexityOfAText) {
   EXPECT_GT(result["nll"], 0.5);
   EXPECT_LT(result["nll"], 5.0);
   expect_refused(run_switchyard({"perplexity", kTiny, write("empty.txt", "")}), "at least 2 tokens");
+  expect_refused(run_switchyard({"perplexity", kTiny, write("binary", "a\xFF")}),
+                 "binary: byte 1: expected valid UTF-8");
   expect_refused(run_switchyard({"perplexity", kTiny, text, "--window", "8", "--stride", "9"}),
                  "window of 8 tokens");
+  EXPECT_THAT(run_switchyard({"perplexity", kTiny, text, "--window", "4096"}).err, Not(HasSubstr("note")));
 }
 
 }  // namespace

@@ -29,14 +29,16 @@ struct Pipe {
   std::array<int, 2> ends{-1, -1};  // read, write
 };
 
-pid_t start(const std::vector<std::string>& args, const Pipe& in, const Pipe& out, const Pipe& err) {
+// in_fd -1: without a stdin.
+pid_t start(const std::vector<std::string>& args, int in_fd, const Pipe& out, const Pipe& err) {
   std::vector<char*> argv{const_cast<char*>(SWITCHYARD_BINARY)};
   for (const std::string& arg : args)
     argv.push_back(const_cast<char*>(arg.c_str()));
   argv.push_back(nullptr);
   const pid_t pid = fork();
   if (pid == 0) {
-    dup2(in.ends[0], STDIN_FILENO);
+    if (in_fd < 0) close(STDIN_FILENO);
+    if (in_fd >= 0) dup2(in_fd, STDIN_FILENO);
     dup2(out.ends[1], STDOUT_FILENO);
     dup2(err.ends[1], STDERR_FILENO);
     execv(argv[0], argv.data());
@@ -67,7 +69,7 @@ Finished run_switchyard(const std::vector<std::string>& args, const std::string&
                         const std::function<void(int pid)>& while_running) {
   std::signal(SIGPIPE, SIG_IGN);  // a process that reads no stdin
   Pipe in, out, err;
-  const pid_t pid = start(args, in, out, err);
+  const pid_t pid = start(args, in.ends[0], out, err);
   in.close_end(0);
   out.close_end(1);
   err.close_end(1);
@@ -86,10 +88,23 @@ Finished run_switchyard(const std::vector<std::string>& args, const std::string&
   return finished;
 }
 
+Finished run_switchyard_without_stdin(const std::vector<std::string>& args) {
+  Pipe out, err;
+  const pid_t pid = start(args, -1, out, err);
+  out.close_end(1);
+  err.close_end(1);
+  Finished finished;
+  std::thread errors([&] { finished.err = read_all(err.ends[0], {}); });
+  finished.out = read_all(out.ends[0], {});
+  errors.join();
+  finished.exit_code = wait_for(pid);
+  return finished;
+}
+
 Finished run_switchyard_without_reader(const std::vector<std::string>& args) {
   Pipe in, out, err;
   out.close_end(0);
-  const pid_t pid = start(args, in, out, err);
+  const pid_t pid = start(args, in.ends[0], out, err);
   in.close_end(0);
   in.close_end(1);
   out.close_end(1);

@@ -18,6 +18,9 @@ struct Finished {
 Finished run_switchyard(const std::vector<std::string>& args, const std::string& input = "",
                         const std::function<void(int pid)>& while_running = {});
 
+// The same with a closed stdin.
+Finished run_switchyard_without_stdin(const std::vector<std::string>& args);
+
 // The same with stdout closed at once by its reader.
 Finished run_switchyard_without_reader(const std::vector<std::string>& args);
 

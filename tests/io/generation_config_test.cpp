@@ -31,7 +31,7 @@ void expect_refused(const std::string& text, const std::string& part) {
 
 TEST(GenerationConfig, ReadsSamplingDefaults) {
   const GenerationConfig config = parse(R"({"bos_token_id": 1, "eos_token_id": [2, 3], "pad_token_id": 0,
-      "do_sample": true, "temperature": 0.6, "top_k": 20, "top_p": 0.95, "min_p": 0.1, "typical_p": 0.9,
+      "do_sample": true, "temperature": 0.6, "top_k": 20, "top_p": 0.95, "min_p": 0.1, "typical_p": 1.0,
       "repetition_penalty": 1.05, "max_new_tokens": 512, "transformers_version": "4.51.0"})");
   EXPECT_THAT(config.eos_token_ids, ElementsAre(2, 3));
   EXPECT_EQ(config.bos_token_id, 1);
@@ -41,7 +41,6 @@ TEST(GenerationConfig, ReadsSamplingDefaults) {
   EXPECT_EQ(config.top_k, 20);
   EXPECT_EQ(config.top_p, 0.95);
   EXPECT_EQ(config.min_p, 0.1);
-  EXPECT_EQ(config.typical_p, 0.9);
   EXPECT_EQ(config.repetition_penalty, 1.05);
   EXPECT_EQ(config.max_new_tokens, 512);
   EXPECT_EQ(config.max_length, std::nullopt);
@@ -83,8 +82,11 @@ TEST(GenerationConfig, GreedyFilesMayHoldATemperatureOfZero) {
 
 TEST(GenerationConfig, ReportsWhatItDoesNotSupport) {
   EXPECT_THAT(
-      parse(R"({"num_beams": 4, "no_repeat_ngram_size": 3, "chat_format": "chatml"})").unsupported,
-      ElementsAre("unknown key chat_format = \"chatml\"", "no_repeat_ngram_size = 3", "num_beams = 4"));
+      parse(R"({"num_beams": 4, "no_repeat_ngram_size": 3, "chat_format": "chatml", "typical_p": 0.9})")
+          .unsupported,
+      ElementsAre("unknown key chat_format = \"chatml\" has no effect here",
+                  "no_repeat_ngram_size = 3 has no effect here", "num_beams = 4 has no effect here",
+                  "typical_p = 0.9 has no effect here"));
   EXPECT_TRUE(
       parse(R"({"num_beams": 1, "no_repeat_ngram_size": 0, "epsilon_cutoff": 0.0, "guidance_scale": 1.0,
                         "chat_format": null, "use_cache": false})")
@@ -116,7 +118,7 @@ TEST(GenerationConfig, UsesConfigJsonWhereTheFileIsAbsent) {
       kVocab);
   EXPECT_THAT(config.eos_token_ids, ElementsAre(2, 3));
   EXPECT_EQ(config.bos_token_id, 1);
-  EXPECT_THAT(config.unsupported, ElementsAre("num_beams = 2"));
+  EXPECT_THAT(config.unsupported, ElementsAre("num_beams = 2 has no effect here"));
   expect_error(
       [&] { read_generation_config(folder.path(), model_config(R"({"eos_token_id": 100})"), kVocab); },
       "config.json: eos_token_id: expected an integer in [0, 99], got 100");

@@ -57,6 +57,9 @@ std::vector<BadConfig> bad_configs() {
        {{"layer_types", {"full_attention", "sliding_attention", "full_attention"}}, {"sliding_window", 8}},
        "key 'sliding_window': expected a window for layer 1, which is a sliding_attention layer, got "
        "use_sliding_window false"},
+      {"HugeHeads",
+       {{"head_dim", 1 << 20}},
+       "key 'head_dim': expected at most 262144 for 4 heads, got 1048576"},
       {"KeyHeadsDoNotDivideHeads",
        {{"num_key_value_heads", 3}},
        "key 'num_key_value_heads': expected a divisor of 4 heads, got 3"},

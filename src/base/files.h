@@ -1,0 +1,15 @@
+// What stands at a path.
+#pragma once
+
+#include <string>
+
+namespace switchyard {
+
+// Whether anything has this path. A dangling link counts: opening it then says what is wrong, instead of the
+// file being taken for absent.
+bool path_exists(const std::string& path);
+
+// Throws Error unless `folder`, which should be a model's, is a folder.
+void check_is_folder(const std::string& folder);
+
+}  // namespace switchyard
