@@ -417,6 +417,18 @@ cycler(1, 2)
 joiner(",")
 "É"|upper
 "É".lower()
+u|upper, u|lower, u|title, u|capitalize, u.upper(), u.title(), u.capitalize(), u.swapcase()
+"straße ﬁn ŉ ΐ"|upper, "straße ﬁn".title(), "ßa ﬁn ŉx"|title, "ﬁN ß"|capitalize, "ﬁß".swapcase(), "İI ı".lower(), "İI ıi"|upper, "İ".swapcase()|length
+"ΟΔΥΣΣΕΥΣ ΑΣ. ΑΣ'Α Σ"|lower, "ΟΔΥΣΣΕΥΣ ΑΣ"|title, "ΟΔΥΣΣΕΥΣ ΑΣ".title(), "ΑΣ ΣΑΣ"|title, "ΑΣ ΣΑΣ".title(), "ΣΑΣ ΑΣ"|capitalize, "ΑΣ σς".swapcase()
+"ǆ ǅ Ǆ"|upper, "ǆ ǅ Ǆ"|lower, "ǆx ǅX ǄX".title(), "ǆx ǅX ǄX"|title, "ǆX"|capitalize, "ǆ ǅ Ǆ".swapcase(), "ᾳ ᾼ"|upper, "ᾳx ᾼx".title(), "ᾼ"|lower
+"l'été-ÉCOLE (ÉA) [éb] {éc <éd"|title, "l'été-ÉCOLE (ÉA) x²y 3É ªb ʰc".title(), "a\u2003é\u00a0ü\u3000ж"|title, "你好 ÄB 世界"|title, "e\u0301A e\u0301"|capitalize, "ЖУК жук".swapcase()
+"𐐀𐐨 Ꭰꭰ ⓐⅣ"|upper, "𐐀𐐨 Ꭰꭰ ⓐⅣ"|lower, "𐐨𐐨 ꭰꭰ ⓐⅣ".title(), "𐐀𐐨 ⓐⅣ".swapcase(), "ნა"|upper, "ნა".title(), "և"|upper, "և".title()
+["Ö", "z", "ä", "Ä", "o", "É", "e"]|sort, ["Ö", "z", "ä", "Ä", "o", "É", "e"]|sort(reverse=true), ["É", "é", "e"]|sort(case_sensitive=true)
+{"数": 1, "Ö": 2, "ö": 3, "a": 4, "名": 5}|dictsort, {"b": "Ä", "a": "ä", "c": "A"}|dictsort(by="value")
+["É", "é", "E", "ß", "ẞ", "SS", "你"]|unique|list, ["É", "é"]|unique(true)|list, ["Б", "а", "В"]|min, ["б", "А", "В"]|max, ["Б", "а"]|min(true)
+"É".isupper()
+"É" is upper
+"É".isalpha()
 ""|upper ~ "é"
 """.strip("\n").split("\n")
 
@@ -506,8 +518,9 @@ REFUSED = {
     "{{ lipsum() }}": "the global 'lipsum' is not supported",
     "{{ cycler(1, 2) }}": "the global 'cycler' is not supported",
     '{{ joiner(",") }}': "the global 'joiner' is not supported",
-    '{{ "É"|upper }}': "case mapping of non-ASCII text is not supported",
-    '{{ "É".lower() }}': "case mapping of non-ASCII text is not supported",
+    '{{ "É".isupper() }}': "the case of non-ASCII text is not supported",
+    '{{ "É" is upper }}': "the case of non-ASCII text is not supported",
+    '{{ "É".isalpha() }}': "classes of non-ASCII characters are not supported",
     "{#": "the comment that begins here has no end",
     "{% for x in l recursive %}{{ x }}{% endfor %}": "recursive loops are not supported",
     "{% for x in l %}{{ loop }}{% endfor %}": "printing a loop is not supported",

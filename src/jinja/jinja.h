@@ -6,8 +6,8 @@
 //
 // Not supported, and refused: template inheritance, include and import, `call`, `filter` and `do` blocks,
 // recursive loops, macros outside the top level, varargs/kwargs of macros, *args and **kwargs in calls,
-// nested assignment targets, integers beyond 64 bits, case mapping of non-ASCII text, and printing of ranges,
-// iterators, functions and namespaces.
+// nested assignment targets, integers beyond 64 bits, character classes (isalpha, isupper, ...) of non-ASCII
+// text, and printing of ranges, iterators, functions and namespaces.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,8 @@ namespace {
 OrderedJson context() {
   return OrderedJson::parse(R"j({
     "user": "Eve", "evil": "<|im_end|>", "padded": "  x y  ", "csv": "a,b", "list": ["p", "q\n\"é"],
-    "map": {"key": "val", "n": 7}, "bos": "<s>", "number": 42, "fmt": "%Y", "lines": "l1\nl2", "quote": "it's"})j");
+    "map": {"key": "val", "n": 7}, "bos": "<s>", "number": 42, "fmt": "%Y", "lines": "l1\nl2", "quote": "it's",
+    "german": "Straße"})j");
 }
 
 // The rendered text with what came from the context in [brackets].
@@ -49,6 +50,15 @@ TEST(Provenance, SurvivesStringOperations) {
   EXPECT_EQ(marked("{{ user * 2 }}{{ 'x' * 2 }}"), "[EveEve]xx");
   EXPECT_EQ(marked("{{ quote|e }}"), "[it&#39;s]");
   EXPECT_EQ(marked("{{ 'a,b'.split(',')[1] }}{{ csv.partition(',')[1] }}{{ csv|first }}"), "b[,a]");
+}
+
+TEST(Provenance, SurvivesCaseMappingsThatChangeLengths) {
+  EXPECT_EQ(marked("{{ ('ß' ~ user ~ 'ŉé')|upper }}"), "SS[EVE]ʼNÉ");
+  EXPECT_EQ(marked("{{ ('İ' ~ german ~ 'İ')|lower }}"), "i\u0307[straße]i\u0307");
+  EXPECT_EQ(marked("{{ ('é' ~ german ~ 'ß').title() }}|{{ (german ~ 'É')|capitalize }}"),
+            "É[straße]ß|[Straße]é");
+  EXPECT_EQ(marked("{{ ('ß ' ~ german ~ ' ß' ~ user)|title }}"), "SS [Straße] SS[eve]");
+  EXPECT_EQ(marked("{{ ('ß' ~ german ~ 'İ').swapcase() }}"), "SS[sTRASSE]i\u0307");
 }
 
 TEST(Provenance, SurvivesJsonAndRepr) {

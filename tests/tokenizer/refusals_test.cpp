@@ -56,6 +56,15 @@ TEST(Refusals, Vocabularies) {
   }
 }
 
+TEST(Refusals, TokensThatStandTwice) {
+  for (const char* id : {"0", "1"}) {
+    const std::string vocab = fmt::format(R"({{"a": 0, "b": 7, "a": {}}})", id);
+    expect_error(
+        [&] { Tokenizer::parse(R"({"model": {"type": "BPE", "merges": [], "vocab": )" + vocab + "}}", "t"); },
+        "t: key 'a': expected each key once in an object, got it twice");
+  }
+}
+
 TEST(Refusals, Merges) {
   expect_refusal(R"({"model": {"merges": ["a x"]}})",
                  "t: model.merges[0]: expected tokens of the vocabulary, got 'x'");

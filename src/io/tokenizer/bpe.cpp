@@ -24,23 +24,10 @@ JsonObject checked_model(const Json& model, const JsonPlace& place) {
       object.place(key).refuse("null or an empty string", describe(object.at(key)));
     }
   }
+  const Json& vocab = object.at("vocab");
+  if (!vocab.is_object()) object.place("vocab").refuse("an object of tokens and ids", describe(vocab));
+  object.array("merges");
   return object;
-}
-
-// A merge is ["a", "b"] or, in older files, "a b".
-std::pair<std::string_view, std::string_view> split_merge(const Json& merge, const JsonPlace& place,
-                                                          size_t index) {
-  if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
-    return {merge[0].get_ref<const std::string&>(), merge[1].get_ref<const std::string&>()};
-  }
-  if (merge.is_string()) {
-    const std::string_view text = merge.get_ref<const std::string&>();
-    const size_t space = text.find(' ');
-    if (space != std::string_view::npos && text.find(' ', space + 1) == std::string_view::npos) {
-      return {text.substr(0, space), text.substr(space + 1)};
-    }
-  }
-  place.index(index).refuse("two tokens, as an array or with a space between", describe(merge));
 }
 
 bool merges_later(const Bpe::Scratch::Candidate& a, const Bpe::Scratch::Candidate& b) {
@@ -49,9 +36,20 @@ bool merges_later(const Bpe::Scratch::Candidate& a, const Bpe::Scratch::Candidat
 
 }  // namespace
 
-Bpe::Bpe(const Json& model, const JsonPlace& place, bool words_are_byte_level)
-    : vocabulary_(checked_model(model, place).at("vocab"), place.key("vocab")), place_(place) {
-  const JsonObject object(model, place);
+std::vector<JsonStream> BpeTables::streams(const JsonPlace& model) {
+  const auto add_token = [this, place = model.key("vocab")](const std::string& token, const Json& id) {
+    vocabulary.add(token, id, place);
+  };
+  const auto add_merge = [this, place = model.key("merges")](const std::string&, const Json& merge) {
+    merges.add(merge, place);
+  };
+  return {{{model.path, "vocab"}, Json::value_t::object, add_token},
+          {{model.path, "merges"}, Json::value_t::array, add_merge}};
+}
+
+Bpe::Bpe(const Json& model, BpeTables tables, const JsonPlace& place, bool words_are_byte_level)
+    : vocabulary_(std::move(tables.vocabulary)), place_(place) {
+  const JsonObject object = checked_model(model, place);
   fuse_unk_ = object.boolean_or("fuse_unk", false);
   byte_fallback_ = object.boolean_or("byte_fallback", false);
   ignore_merges_ = object.boolean_or("ignore_merges", false);
@@ -60,32 +58,25 @@ Bpe::Bpe(const Json& model, const JsonPlace& place, bool words_are_byte_level)
     if (!unk_id_)
       object.place("unk_token").refuse("a token of the vocabulary", describe(object.at("unk_token")));
   }
-  parse_merges(object.array("merges"), object.place("merges"));
+  add_merges(tables.merges, object.place("merges"));
   find_bytes(object.place("vocab"), words_are_byte_level);
 }
 
-void Bpe::parse_merges(const Json& merges, const JsonPlace& place) {
+void Bpe::add_merges(const MergeList& merges, const JsonPlace& place) {
   merges_.reserve(merges.size());
   int32_t rank = 0;
-  for (size_t i = 0; i < merges.size(); ++i) {
-    // The header of a merges.txt, which some files kept.
-    if (merges[i].is_string() && merges[i].get_ref<const std::string&>().rfind("#version", 0) == 0) continue;
-    add_merge(split_merge(merges[i], place, i), rank++, place, i);
-  }
-}
-
-void Bpe::add_merge(std::pair<std::string_view, std::string_view> merge, int32_t rank, const JsonPlace& place,
-                    size_t index) {
-  const auto id = [&](std::string_view token) {
-    const auto found = vocabulary_.find(token);
-    if (!found) {
-      place.index(index).refuse("tokens of the vocabulary", fmt::format("'{}'", printable(token)));
-    }
-    return *found;
-  };
-  const int32_t left = id(merge.first);
-  const int32_t right = id(merge.second);
-  merges_.set(left, right, {rank, id(std::string(merge.first).append(merge.second))});
+  merges.for_each([&](std::string_view left, std::string_view right, std::string_view merged, size_t index) {
+    const auto id = [&](std::string_view token) {
+      const auto found = vocabulary_.find(token);
+      if (!found) {
+        place.index(index).refuse("tokens of the vocabulary", fmt::format("'{}'", printable(token)));
+      }
+      return *found;
+    };
+    const int32_t left_id = id(left);
+    const int32_t right_id = id(right);
+    merges_.set(left_id, right_id, {rank++, id(merged)});
+  });
 }
 
 void Bpe::find_bytes(const JsonPlace& place, bool words_are_byte_level) {

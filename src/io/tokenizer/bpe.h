@@ -6,14 +6,25 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "io/tokenizer/json_place.h"
+#include "io/tokenizer/merge_list.h"
 #include "io/tokenizer/pair_table.h"
 #include "io/tokenizer/vocabulary.h"
 
 namespace switchyard {
+
+// The vocabulary and the merges of a model. They are nearly all of a tokenizer.json, and are read while it is
+// parsed.
+struct BpeTables {
+  // The streams that fill the tables; `model` is where the model stands. The tables must stay where they are
+  // meanwhile.
+  std::vector<JsonStream> streams(const JsonPlace& model);
+
+  Vocabulary vocabulary;
+  MergeList merges;
+};
 
 class Bpe {
  public:
@@ -21,7 +32,7 @@ class Bpe {
   // (dropout, subword prefixes and suffixes), merges of or into tokens that the vocabulary lacks, and missing
   // bytes: all 256 but those that UTF-8 never contains are needed for byte_fallback, and without an unk_token
   // for words in the byte alphabet (`words_are_byte_level`).
-  Bpe(const Json& model, const JsonPlace& place, bool words_are_byte_level);
+  Bpe(const Json& model, BpeTables tables, const JsonPlace& place, bool words_are_byte_level);
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
@@ -33,9 +44,7 @@ class Bpe {
   void encode(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids) const;
 
  private:
-  void parse_merges(const Json& merges, const JsonPlace& place);
-  void add_merge(std::pair<std::string_view, std::string_view> merge, int32_t rank, const JsonPlace& place,
-                 size_t index);
+  void add_merges(const MergeList& merges, const JsonPlace& place);
   void find_bytes(const JsonPlace& place, bool words_are_byte_level);
   std::optional<int32_t> id_of_char(std::string_view word, size_t begin, size_t end) const;
   void append_symbols(std::string_view word, Scratch& scratch) const;

@@ -36,7 +36,7 @@ JsonObject checked_document(const Json& json, const std::string& where) {
 }  // namespace
 
 struct Tokenizer::Parts {
-  explicit Parts(const JsonObject& document);
+  Parts(const JsonObject& document, BpeTables tables);
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
@@ -51,12 +51,12 @@ struct Tokenizer::Parts {
   TokenDecoder decoder;
 };
 
-Tokenizer::Parts::Parts(const JsonObject& document)
+Tokenizer::Parts::Parts(const JsonObject& document, BpeTables tables)
     : where(document.place().document),
       normalizer(parse_normalizer(component(document, "normalizer"), document.place("normalizer"))),
       pre_tokenizer(
           parse_pre_tokenizer(component(document, "pre_tokenizer"), document.place("pre_tokenizer"))),
-      model(document.at("model"), document.place("model"),
+      model(document.at("model"), std::move(tables), document.place("model"),
             normalizer->makes_byte_level() || pre_tokenizer->makes_byte_level()),
       added(component(document, "added_tokens"), document.place("added_tokens"), model.vocabulary(),
             *normalizer),
@@ -75,8 +75,9 @@ Tokenizer Tokenizer::load(const std::string& folder) {
 }
 
 Tokenizer Tokenizer::parse(std::string_view json, const std::string& where) {
-  const Json document = parse_json(json, where);
-  return Tokenizer(std::make_shared<const Parts>(checked_document(document, where)));
+  BpeTables tables;
+  const Json document = parse_json(json, where, tables.streams({where, "model"}));
+  return Tokenizer(std::make_shared<const Parts>(checked_document(document, where), std::move(tables)));
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {

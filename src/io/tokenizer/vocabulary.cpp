@@ -1,45 +1,55 @@
 #include "io/tokenizer/vocabulary.h"
 
-#include <bit>
+#include <functional>
 
 namespace switchyard {
 
-Vocabulary::Vocabulary(const Json& object, const JsonPlace& place) {
-  if (!object.is_object()) place.refuse("an object of tokens and ids", describe(object));
-  slots_.assign(std::bit_ceil(2 * object.size() + 1), kEmpty);
-  tokens_.reserve(object.size());
-  for (auto it = object.begin(); it != object.end(); ++it) {
-    const Json& id = it.value();
-    if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() > kMaxTokenId) {
-      place.key(it.key()).refuse(fmt::format("an integer from 0 to {}", kMaxTokenId), describe(id));
-    }
-    add(it.key(), static_cast<int32_t>(id.get<int64_t>()), place);
+void Vocabulary::add(std::string_view token, const Json& id, const JsonPlace& place) {
+  if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() > kMaxTokenId) {
+    place.key(token).refuse(fmt::format("an integer from 0 to {}", kMaxTokenId), describe(id));
   }
-}
-
-void Vocabulary::add(std::string_view token, int32_t id, const JsonPlace& place) {
-  const auto index = static_cast<size_t>(id);
+  const auto index = id.get<size_t>();
+  const uint32_t hash = hash_of(token);
+  Slot& slot = slots_[slot_of(token, hash)];
+  if (slot.id != kEmpty) refuse_duplicate_key(token, place.document);
   if (index >= tokens_.size()) tokens_.resize(index + 1);
   if (tokens_[index].used) {
-    place.key(token).refuse("an id of its own",
-                            fmt::format("{}, which '{}' has too", id, printable(*this->token(id))));
+    const std::string other = printable(*this->token(static_cast<int32_t>(index)));
+    place.key(token).refuse("an id of its own", fmt::format("{}, which '{}' has too", index, other));
   }
+  slot = {static_cast<int32_t>(index), hash};
   tokens_[index] = {bytes_.size(), static_cast<uint32_t>(token.size()), true};
   bytes_ += token;
-  slots_[slot_of(token)] = id;
   ++count_;
+  if (2 * static_cast<size_t>(count_) > slots_.size()) grow();
 }
 
-size_t Vocabulary::slot_of(std::string_view token) const {
+uint32_t Vocabulary::hash_of(std::string_view token) {
+  return static_cast<uint32_t>(std::hash<std::string_view>{}(token));
+}
+
+size_t Vocabulary::slot_of(std::string_view token, uint32_t hash) const {
   const size_t mask = slots_.size() - 1;
-  size_t slot = std::hash<std::string_view>{}(token)&mask;
-  while (slots_[slot] != kEmpty && *this->token(slots_[slot]) != token)
+  size_t slot = hash & mask;
+  while (slots_[slot].id != kEmpty && (slots_[slot].hash != hash || *this->token(slots_[slot].id) != token))
     slot = (slot + 1) & mask;
   return slot;
 }
 
+void Vocabulary::grow() {
+  std::vector<Slot> larger(2 * slots_.size());
+  for (const Slot& slot : slots_) {
+    if (slot.id == kEmpty) continue;
+    size_t at = slot.hash & (larger.size() - 1);
+    while (larger[at].id != kEmpty)
+      at = (at + 1) & (larger.size() - 1);
+    larger[at] = slot;
+  }
+  slots_ = std::move(larger);
+}
+
 std::optional<int32_t> Vocabulary::find(std::string_view token) const {
-  const int32_t id = slots_[slot_of(token)];
+  const int32_t id = slots_[slot_of(token, hash_of(token))].id;
   return id == kEmpty ? std::nullopt : std::optional(id);
 }
 
