@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "io/checkpoint_index.h"
 
@@ -26,12 +27,6 @@ void check_is_folder(const std::string& folder) {
   if (status.type() == fs::file_type::not_found) throw Error(folder, "", "a model folder", "nothing there");
   if (error) throw Error(folder, "", "a model folder", error.message());
   if (!fs::is_directory(status)) throw Error(folder, "", "a model folder", "a file");
-}
-
-// A dangling link counts as there: opening it then says what is wrong, instead of another file being read.
-bool has_entry(const std::string& folder, const char* name) {
-  std::error_code error;
-  return fs::symlink_status(fs::path(folder) / name, error).type() != fs::file_type::not_found;
 }
 
 // Weight files in formats that are not read, for the message about a folder without safetensors.
@@ -85,8 +80,10 @@ void check_shard(const SafetensorsFile& shard, const std::string& shard_name,
 Checkpoint Checkpoint::open(const std::string& folder) {
   check_is_folder(folder);
   Checkpoint checkpoint(folder);
-  const bool has_single = has_entry(folder, kSingleFile);
-  const bool has_index = has_entry(folder, kIndexFile);
+  const std::string single_path = (fs::path(folder) / kSingleFile).string();
+  const std::string index_path = (fs::path(folder) / kIndexFile).string();
+  const bool has_single = entry_exists(single_path);
+  const bool has_index = entry_exists(index_path);
   if (!has_single && !has_index) no_weights(folder);
   if (has_single && has_index) {
     checkpoint.notes_.push_back(
@@ -94,9 +91,9 @@ Checkpoint Checkpoint::open(const std::string& folder) {
                     kIndexFile, kSingleFile));
   }
   if (has_single) {
-    checkpoint.add_file((fs::path(folder) / kSingleFile).string());
+    checkpoint.add_file(single_path);
   } else {
-    checkpoint.add_shards((fs::path(folder) / kIndexFile).string());
+    checkpoint.add_shards(index_path);
   }
   checkpoint.sort_entries();
   return checkpoint;

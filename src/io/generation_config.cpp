@@ -1,15 +1,14 @@
 #include "io/generation_config.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <iterator>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace switchyard {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Keys of transformers' GenerationConfig that do not change which tokens come out here: bookkeeping, what a
 // Python call returns, caches and compilation, assisted decoding (lossless), and details of beam search,
@@ -148,10 +147,8 @@ GenerationConfig parse_generation_config(const Json& json, const std::string& wh
 
 GenerationConfig read_generation_config(const std::string& folder, const ConfigReader& config,
                                         int64_t vocab_size) {
-  const fs::path path = fs::path(folder) / "generation_config.json";
-  std::error_code error;
-  if (fs::symlink_status(path, error).type() != fs::file_type::not_found) {
-    const std::string where = path.string();
+  const std::string where = folder + "/generation_config.json";
+  if (entry_exists(where)) {
     GenerationConfig own =
         parse_generation_config(parse_json(read_file(where, kMaxConfigBytes), where), where, vocab_size);
     if (own.eos_token_ids.empty() && !config.token_ids("eos_token_id", vocab_size).empty()) {
