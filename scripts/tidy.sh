@@ -5,4 +5,4 @@ cd "$(dirname "$0")/.."
 
 cmake --preset dev >/dev/null
 if (($#)); then files=("$@"); else mapfile -t files < <(git ls-files 'src/*.cpp'); fi
-printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -n 4 clang-tidy -p build/dev --quiet 2> >(grep -v "warnings generated" >&2)
+printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -n 2 clang-tidy -p build/dev --quiet 2> >(grep -v "warnings generated" >&2)

@@ -4,8 +4,8 @@
 // Contract for every op
 //   * Activations are float32; weights come in the dtype of the checkpoint and are read in place.
 //   * Sums run in float32 or better, in ONE fixed order per output element, which depends neither on the
-//   number
-//     of rows in the call nor on threads: a token's result depends on its own sequence alone, bit for bit.
+//     number of rows in the call nor on threads: a token's result depends on its own sequence alone, bit for
+//     bit.
 //   * Zero rows are legal and do nothing. Outputs never overlap inputs unless a comment allows it.
 //   * Backward ops ADD to the gradients they are given; a null gradient is not wanted and not computed.
 //   * Work is ordered as called. Results are on the host after copy_to_host.
@@ -340,7 +340,6 @@ class Backend {
 
   virtual void copy_from_host(void* device, const void* host, int64_t bytes) = 0;
   virtual void copy_to_host(void* host, const void* device, int64_t bytes) = 0;
-  virtual void copy(void* to, const void* from, int64_t bytes) = 0;
   virtual void fill_zero(void* device, int64_t bytes) = 0;
 
   // A weight made usable by this device from host memory: in place where the device can read it, else a copy.

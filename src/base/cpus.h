@@ -1,7 +1,6 @@
 // How many processors this process may use.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 namespace switchyard {

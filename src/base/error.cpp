@@ -26,6 +26,12 @@ size_t utf8_length(std::string_view text, size_t i) {
   return n;
 }
 
+// Of the characters that begin with these bytes; C1 is U+0080 to U+009F.
+bool is_control(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  return first < 0x20 || first == 0x7F || (first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0);
+}
+
 }  // namespace
 
 std::string printable(std::string_view text, size_t max_bytes) {
@@ -33,14 +39,15 @@ std::string printable(std::string_view text, size_t max_bytes) {
   for (size_t i = 0; i < text.size();) {
     if (out.size() >= max_bytes) return out + "...";
     const size_t n = utf8_length(text, i);
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (n == 0 || byte < 0x20 || byte == 0x7F) {
-      out += byte == '\n' ? "\\n" : fmt::format("\\x{:02x}", byte);
-      i += 1;
-    } else {
+    if (n != 0 && !is_control(text.substr(i, n))) {
       out.append(text.substr(i, n));
       i += n;
+      continue;
     }
+    // The bytes after the first of an escaped character are invalid UTF-8 by themselves.
+    const auto byte = static_cast<unsigned char>(text[i]);
+    out += byte == '\n' ? "\\n" : fmt::format("\\x{:02x}", byte);
+    ++i;
   }
   return out;
 }

@@ -6,8 +6,9 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace switchyard {
 
@@ -22,8 +23,9 @@ class Error : public std::runtime_error {
   Error(const std::string& where, const std::string& message);
 };
 
-// Bytes from untrusted input made fit for one line of a message: control characters and invalid UTF-8 are
-// escaped as \xNN, and anything longer than `max_bytes` is cut and marked.
+// Bytes from untrusted input made fit for one line of a message: control characters (C0, DEL and C1, which
+// terminals obey) and invalid UTF-8 are escaped as \xNN, and anything longer than `max_bytes` is cut and
+// marked.
 std::string printable(std::string_view text, size_t max_bytes = 80);
 
 [[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& detail);

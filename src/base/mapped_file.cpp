@@ -12,16 +12,6 @@
 #include "base/error.h"
 
 namespace switchyard {
-namespace {
-
-// Reads one byte of each page, which brings the page into memory.
-void touch_pages(const std::byte* data, int64_t length_bytes, int64_t page_bytes) {
-  for (int64_t i = 0; i < length_bytes; i += page_bytes) {
-    static_cast<void>(*static_cast<const volatile std::byte*>(data + i));
-  }
-}
-
-}  // namespace
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
   // O_NONBLOCK: opening a named pipe must not wait for its writer; regular files do not care.
@@ -42,10 +32,6 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
     release();
     throw;
   }
-}
-
-std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-  return std::make_shared<const MappedFile>(path);
 }
 
 MappedFile::~MappedFile() {
@@ -74,25 +60,6 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(size_bytes_, other.size_bytes_);
   std::swap(modified_, other.modified_);
   return *this;
-}
-
-void MappedFile::advise(Advice advice, int64_t offset_bytes, int64_t length_bytes) const {
-  SY_CHECK(offset_bytes >= 0 && length_bytes >= 0 && offset_bytes <= size_bytes_ - length_bytes,
-           "range of {} bytes at {} in a file of {} bytes", length_bytes, offset_bytes, size_bytes_);
-  if (length_bytes == 0) return;
-  const int64_t page_bytes = sysconf(_SC_PAGESIZE);
-  const int64_t begin = offset_bytes / page_bytes * page_bytes;  // madvise wants the start of a page
-  const int64_t length = offset_bytes + length_bytes - begin;
-  const int flag = advice == Advice::kPopulate   ? MADV_POPULATE_READ
-                   : advice == Advice::kWillNeed ? MADV_WILLNEED
-                                                 : MADV_RANDOM;
-  if (madvise(data_ + begin, static_cast<size_t>(length), flag) == 0) return;
-  const int error = errno;
-  verify_unchanged();
-  // Linux before 5.14 does not know MADV_POPULATE_READ; touching the pages has the same effect.
-  if (advice == Advice::kPopulate && error == EINVAL) return touch_pages(data_ + begin, length, page_bytes);
-  throw Error(path_, fmt::format("bytes {} to {}", begin, begin + length), "readable memory",
-              std::strerror(error));
 }
 
 void MappedFile::verify_unchanged() const {

@@ -2,14 +2,13 @@
 //
 // The kernel kills a process (SIGBUS) that touches a mapped page which no longer exists because somebody cut
 // the file meanwhile. Nothing in user space prevents that without a copy; so sizes are checked when the file
-// is opened, and verify_unchanged() lets a caller say what happened before it touches more pages, or after a
-// failure. Replacing a file by rename is harmless: the mapping keeps the old file.
+// is opened, and verify_unchanged() lets a caller say what happened after a result that makes no sense.
+// Replacing a file by rename is harmless: the mapping keeps the old file.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
-#include <memory>
 #include <span>
 #include <string>
 
@@ -19,7 +18,6 @@ class MappedFile {
  public:
   // Throws Error naming `path` when it is missing, unreadable, empty, or not a regular file.
   explicit MappedFile(const std::string& path);
-  static std::shared_ptr<const MappedFile> open(const std::string& path);
   ~MappedFile();
 
   MappedFile(MappedFile&& other) noexcept;
@@ -31,16 +29,6 @@ class MappedFile {
   int64_t size_bytes() const { return size_bytes_; }
   const std::byte* data() const { return data_; }  // page-aligned
   std::span<const std::byte> bytes() const { return {data_, static_cast<size_t>(size_bytes_)}; }
-
-  enum class Advice {
-    kPopulate,  // read the range now and return when it is in memory
-    kWillNeed,  // start reading the range in the background
-    kRandom,    // no read-ahead in the range
-  };
-  // The range must lie within the file. Throws Error when the kernel refuses, e.g.
-  // because the file was cut.
-  void advise(Advice advice, int64_t offset_bytes, int64_t length_bytes) const;
-  void advise(Advice advice) const { advise(advice, 0, size_bytes_); }
 
   // Throws Error when the file's size or modification time differ from what they were when it was opened.
   void verify_unchanged() const;

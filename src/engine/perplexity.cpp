@@ -4,20 +4,13 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "engine/logits.h"
 #include "engine/step.h"
 
 namespace switchyard {
 namespace {
 
 constexpr int64_t kChunk = 128;  // rows of logits held at once
-
-double log_likelihood(std::span<const float> logits, int32_t token) {
-  const double largest = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float z : logits)
-    sum += std::exp(z - largest);
-  return logits[static_cast<size_t>(token)] - largest - std::log(sum);
-}
 
 // Adds the tokens [first_scored, end) of the window that starts at `begin`.
 void score_window(Backend& backend, const Model& model, std::span<const int32_t> tokens, int64_t begin,
@@ -37,8 +30,9 @@ void score_window(Backend& backend, const Model& model, std::span<const int32_t>
     for (int64_t i = 0; i < count; ++i) {
       const int64_t target = at + i + 1;
       if (target < first_scored) continue;
-      total.nll -= log_likelihood(std::span(logits).subspan(static_cast<size_t>(i) * vocab, vocab),
-                                  tokens[static_cast<size_t>(target)]);
+      const auto row = std::span(logits).subspan(static_cast<size_t>(i) * vocab, vocab);
+      const auto token = static_cast<size_t>(tokens[static_cast<size_t>(target)]);
+      total.nll += log_sum_exp(row) - row[token];
       ++total.tokens;
     }
   }
@@ -52,8 +46,9 @@ double Perplexity::perplexity() const {
 
 Perplexity perplexity(Backend& backend, const Model& model, std::span<const int32_t> tokens,
                       const PerplexityOptions& options, const std::function<void(int64_t)>& progress) {
-  if (options.window < 2)
+  if (options.window < 2) {
     throw Error("perplexity", "window", "at least 2 tokens", fmt::format("{}", options.window));
+  }
   if (options.stride < 1 || options.stride > options.window) {
     throw Error("perplexity", "stride", fmt::format("1 to the window of {} tokens", options.window),
                 fmt::format("{}", options.stride));

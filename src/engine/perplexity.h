@@ -15,16 +15,16 @@ struct PerplexityOptions {
 };
 
 struct Perplexity {
-  double nll = 0;      // mean negative log likelihood per scored token, natural logarithm
-  int64_t tokens = 0;  // scored: each token of the text at most once, in the first window that has it behind
-                       // another token
+  double nll = 0;  // mean negative log likelihood per scored token, natural logarithm
+  // Scored: each token of the text at most once, in the first window that has it behind another token.
+  int64_t tokens = 0;
   double perplexity() const;  // e^nll
 };
 
 // Windows start at 0, stride, 2 * stride, ... and the last one ends the text. The first token of a window is
 // never scored in it, so a stride equal to the window skips one token per window. `progress` gets the tokens
-// done so far. Throws Error when the text has fewer than two tokens or ids outside the vocabulary, or an
-// option is out of range.
+// done so far. Throws Error when the text has fewer than two tokens or ids outside the vocabulary, when an
+// option is out of range, and when the model's results are not numbers.
 Perplexity perplexity(Backend& backend, const Model& model, std::span<const int32_t> tokens,
                       const PerplexityOptions& options, const std::function<void(int64_t)>& progress);
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "engine/logits.h"
 
 namespace switchyard {
 namespace {
@@ -19,28 +20,16 @@ constexpr auto kBetter = [](const auto& a, const auto& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 };
 
-int32_t best(std::span<const float> logits) {
-  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-}
-
 void check_numbers(std::span<const float> logits) {
-  if (std::isfinite(logits[static_cast<size_t>(best(logits))]) &&
+  if (std::isfinite(logits[static_cast<size_t>(most_likely(logits))]) &&
       std::none_of(logits.begin(), logits.end(), [](float z) { return std::isnan(z); })) {
     return;
   }
   throw Error("sampling", "logits", "numbers", "NaN or infinity: the weights are broken");
 }
 
-double log_sum_exp(std::span<const float> logits) {
-  const double largest = logits[static_cast<size_t>(best(logits))];
-  double sum = 0;
-  for (const float z : logits)
-    sum += std::exp(z - largest);
-  return largest + std::log(sum);
-}
-
-std::vector<std::pair<int32_t, float>> most_likely(std::span<const float> logits, double log_sum,
-                                                   int64_t count) {
+std::vector<std::pair<int32_t, float>> top_logprobs(std::span<const float> logits, double log_sum,
+                                                    int64_t count) {
   std::vector<int32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);
   const auto end = ids.begin() + std::min<int64_t>(count, static_cast<int64_t>(ids.size()));
@@ -79,14 +68,14 @@ SampledToken Sampler::sample(std::span<const float> logits) {
   check_numbers(logits);
   const std::vector<float> changed = has_penalties() ? penalised(logits) : std::vector<float>();
   const std::span<const float> used = changed.empty() ? logits : std::span<const float>(changed);
-  SampledToken token{.id = params_.temperature == 0 ? best(used) : draw(candidates(used)),
+  SampledToken token{.id = params_.temperature == 0 ? most_likely(used) : draw(candidates(used)),
                      .logprob = {},
                      .top_logprobs = {}};
   ++output_counts_[token.id];
   if (params_.logprobs) {
     const double log_sum = log_sum_exp(logits);
     token.logprob = static_cast<float>(logits[static_cast<size_t>(token.id)] - log_sum);
-    token.top_logprobs = most_likely(logits, log_sum, *params_.logprobs);
+    token.top_logprobs = top_logprobs(logits, log_sum, *params_.logprobs);
   }
   return token;
 }
@@ -110,7 +99,7 @@ std::vector<float> Sampler::penalised(std::span<const float> logits) const {
 std::vector<Sampler::Candidate> Sampler::candidates(std::span<const float> logits) const {
   std::vector<Candidate> all;
   all.reserve(logits.size());
-  const double largest = logits[static_cast<size_t>(best(logits))];
+  const double largest = logits[static_cast<size_t>(most_likely(logits))];
   for (size_t id = 0; id < logits.size(); ++id) {
     // Relative to the best, so that no temperature is too small: a quotient may be -inf, never +inf.
     all.push_back({static_cast<int32_t>(id), (logits[id] - largest) / params_.temperature});

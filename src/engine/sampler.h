@@ -65,8 +65,8 @@ class Sampler {
 
   SamplingParams params_;
   std::mt19937_64 random_;
-  std::unordered_map<int32_t, int64_t>
-      output_counts_;  // tokens of the prompt that are not in the output count 0
+  // Of each token in prompt or output: how often it is in the output.
+  std::unordered_map<int32_t, int64_t> output_counts_;
 };
 
 }  // namespace switchyard

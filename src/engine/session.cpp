@@ -1,6 +1,7 @@
 #include "engine/session.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "engine/stop_matcher.h"

@@ -8,7 +8,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/kv_cache.h"
@@ -34,8 +36,8 @@ std::string_view name(FinishReason reason);  // "stop" or "length", as OpenAI's 
 struct GeneratedToken {
   SampledToken sampled;
   std::string text;  // what became showable with this token: whole characters, free of stop strings
-  std::vector<RoutingRecorder::LayerChoice>
-      experts;                         // by sparse layer, of the position that predicted the token
+  // By sparse layer, of the position that predicted the token; empty unless return_experts.
+  std::vector<RoutingRecorder::LayerChoice> experts;
   std::optional<FinishReason> finish;  // set with the last token
 };
 using TokenSink = std::function<void(const GeneratedToken&)>;

@@ -48,7 +48,7 @@ void check_token_ids(const std::string& where, std::span<const int32_t> ids, int
 
 Tensor run_step(Context& c, const Model& model, const StepBuilder& step, const PagedKvCache& cache) {
   Tensor logits = model.forward(c, step.upload(c, cache));
-  check_routing(c.backend);
+  check_routing(c.backend, model);
   return logits;
 }
 

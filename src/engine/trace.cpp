@@ -1,10 +1,9 @@
 #include "engine/trace.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "engine/logits.h"
 #include "engine/step.h"
 #include "ops/routing.h"
 
@@ -89,7 +88,7 @@ std::vector<int32_t> greedy_continuation(Backend& backend, const Model& model, s
     step.add(std::span(tokens).subspan(static_cast<size_t>(computed)), computed, sequence, Logits::kLast);
     computed = length;
     const std::vector<float> logits = to_host(backend, run_step(c, model, step, cache));
-    tokens.push_back(static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
+    tokens.push_back(most_likely(logits));
   }
   return tokens;
 }

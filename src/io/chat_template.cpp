@@ -1,6 +1,7 @@
 #include "io/chat_template.h"
 
 #include <array>
+#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -9,7 +10,7 @@ namespace switchyard {
 namespace {
 
 constexpr int64_t kMaxTemplateBytes = int64_t{4} << 20;
-constexpr int64_t kMaxConfigBytes = int64_t{64} << 20;
+constexpr int64_t kMaxTokenizerConfigBytes = int64_t{64} << 20;
 constexpr std::array<const char*, 7> kSpecialTokens = {"bos_token", "eos_token", "unk_token", "sep_token",
                                                        "pad_token", "cls_token", "mask_token"};
 constexpr const char* kMoreSpecialTokens = "additional_special_tokens";
@@ -19,17 +20,18 @@ std::string got(const OrderedJson& value) {
 }
 
 // A special token stands as a string or as an object that describes an added token.
-std::string token_text(const OrderedJson& value, const std::string& path, const std::string& key) {
+std::string token_text(const Json& value, const std::string& path, const std::string& key) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_object() && value.contains("content") && value["content"].is_string()) {
     return value["content"].get<std::string>();
   }
-  throw Error(path, key, "a string or an object with a string 'content'", got(value));
+  throw Error(path, key, "a string or an object with a string 'content'", describe(value));
 }
 
-OrderedJson read_config(const std::string& path) {
-  OrderedJson config = parse_ordered_json(read_file(path, kMaxConfigBytes), path);
-  if (!config.is_object()) throw Error(path, "", "an object", got(config));
+// Not as OrderedJson, which takes quadratic time for an object of many keys.
+Json read_config(const std::string& path) {
+  Json config = parse_json(read_file(path, kMaxTokenizerConfigBytes), path);
+  if (!config.is_object()) throw Error(path, "", "an object", describe(config));
   return config;
 }
 
@@ -38,7 +40,7 @@ OrderedJson read_config(const std::string& path) {
 std::optional<ChatTemplate> ChatTemplate::load(const std::string& folder) {
   const std::string config_path = folder + "/tokenizer_config.json";
   const std::string file_path = folder + "/chat_template.jinja";
-  const OrderedJson config = path_exists(config_path) ? read_config(config_path) : OrderedJson::object();
+  const Json config = path_exists(config_path) ? read_config(config_path) : Json::object();
 
   ChatTemplate out;
   if (path_exists(file_path)) {
@@ -55,25 +57,26 @@ std::optional<ChatTemplate> ChatTemplate::load(const std::string& folder) {
   return out;
 }
 
-void ChatTemplate::read_templates(const OrderedJson& value, const std::string& path) {
+void ChatTemplate::read_templates(const Json& value, const std::string& path) {
   if (value.is_string()) {
     templates_.push_back(
         {"default", jinja::Template::parse(value.get<std::string>(), path + ": chat_template")});
     return;
   }
-  if (!value.is_array())
-    throw Error(path, "chat_template", "a string or a list of {name, template}", got(value));
+  if (!value.is_array()) {
+    throw Error(path, "chat_template", "a string or a list of {name, template}", describe(value));
+  }
+  std::set<std::string> names;
   for (size_t i = 0; i < value.size(); ++i) {
     const std::string key = fmt::format("chat_template[{}]", i);
     for (const char* field : {"name", "template"}) {
       if (!value[i].is_object() || !value[i].contains(field) || !value[i][field].is_string()) {
-        throw Error(path, key, fmt::format("an object with a string '{}'", field), got(value[i]));
+        throw Error(path, key, fmt::format("an object with a string '{}'", field), describe(value[i]));
       }
     }
     const auto name = value[i]["name"].get<std::string>();
-    for (const Named& other : templates_) {
-      if (other.name == name)
-        throw Error(path, key, "each name once", fmt::format("'{}' again", printable(name)));
+    if (!names.insert(name).second) {
+      throw Error(path, key, "each name once", fmt::format("'{}' again", printable(name)));
     }
     const auto source = value[i]["template"].get<std::string>();
     templates_.push_back(
@@ -81,16 +84,16 @@ void ChatTemplate::read_templates(const OrderedJson& value, const std::string& p
   }
 }
 
-void ChatTemplate::read_special_tokens(const OrderedJson& config, const std::string& path) {
+void ChatTemplate::read_special_tokens(const Json& config, const std::string& path) {
   for (const char* key : kSpecialTokens) {
     if (!config.contains(key) || config[key].is_null()) continue;
     special_tokens_[key] = token_text(config[key], path, key);
   }
   if (!config.contains(kMoreSpecialTokens) || config[kMoreSpecialTokens].is_null()) return;
-  const OrderedJson& more = config[kMoreSpecialTokens];
-  if (!more.is_array()) throw Error(path, kMoreSpecialTokens, "a list", got(more));
+  const Json& more = config[kMoreSpecialTokens];
+  if (!more.is_array()) throw Error(path, kMoreSpecialTokens, "a list", describe(more));
   OrderedJson texts = OrderedJson::array();
-  for (const OrderedJson& token : more)
+  for (const Json& token : more)
     texts.push_back(token_text(token, path, kMoreSpecialTokens));
   if (!texts.empty()) special_tokens_[kMoreSpecialTokens] = std::move(texts);
 }

@@ -38,8 +38,8 @@ class ChatTemplate {
   };
 
   ChatTemplate() = default;
-  void read_templates(const OrderedJson& value, const std::string& path);
-  void read_special_tokens(const OrderedJson& config, const std::string& path);
+  void read_templates(const Json& value, const std::string& path);
+  void read_special_tokens(const Json& config, const std::string& path);
   const jinja::Template& choose(bool has_tools) const;
 
   std::string where_;  // the file that the templates come from

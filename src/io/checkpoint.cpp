@@ -76,8 +76,10 @@ void check_shard(const SafetensorsFile& shard, const std::string& shard_name,
 Checkpoint Checkpoint::open(const std::string& folder) {
   check_is_folder(folder);
   Checkpoint checkpoint(folder);
-  const bool has_single = has_entry(folder, kSingleFile);
-  const bool has_index = has_entry(folder, kIndexFile);
+  const std::string single_path = (fs::path(folder) / kSingleFile).string();
+  const std::string index_path = (fs::path(folder) / kIndexFile).string();
+  const bool has_single = path_exists(single_path);
+  const bool has_index = path_exists(index_path);
   if (!has_single && !has_index) no_weights(folder);
   if (has_single && has_index) {
     checkpoint.notes_.push_back(
@@ -85,9 +87,9 @@ Checkpoint Checkpoint::open(const std::string& folder) {
                     kIndexFile, kSingleFile));
   }
   if (has_single) {
-    checkpoint.add_file((fs::path(folder) / kSingleFile).string());
+    checkpoint.add_file(single_path);
   } else {
-    checkpoint.add_shards((fs::path(folder) / kIndexFile).string());
+    checkpoint.add_shards(index_path);
   }
   checkpoint.sort_entries();
   return checkpoint;

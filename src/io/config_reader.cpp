@@ -204,11 +204,6 @@ std::vector<int64_t> ConfigReader::int_list_or(const std::string& key, std::vect
   return optional_int_list(key, min, max).value_or(std::move(absent));
 }
 
-std::vector<std::string> ConfigReader::string_list_or(const std::string& key,
-                                                      std::vector<std::string> absent) const {
-  return optional_string_list(key).value_or(std::move(absent));
-}
-
 std::vector<int32_t> ConfigReader::token_ids(const std::string& key, int64_t vocab_size) const {
   SY_CHECK(vocab_size > 0 && vocab_size <= INT32_MAX, "vocabulary of {} tokens", vocab_size);
   const Json* value = find_non_null(key);

@@ -55,7 +55,6 @@ class ConfigReader {
   // The same with a default for absent and null.
   std::vector<int64_t> int_list_or(const std::string& key, std::vector<int64_t> absent, int64_t min,
                                    int64_t max) const;
-  std::vector<std::string> string_list_or(const std::string& key, std::vector<std::string> absent) const;
 
   // One id or a list of ids in [0, vocab_size); absent and null read as none.
   std::vector<int32_t> token_ids(const std::string& key, int64_t vocab_size) const;

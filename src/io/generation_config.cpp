@@ -1,6 +1,7 @@
 #include "io/generation_config.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "base/error.h"

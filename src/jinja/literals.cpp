@@ -17,16 +17,10 @@ int digit_value(char c) {
 
 // Length of a run of digits of `base` in which single '_' may stand between digits, from `at`.
 size_t digits_length(std::string_view text, size_t at, int base) {
+  const auto is_digit = [&](size_t i) { return i < text.size() && digit_value(text[i]) < base; };
   size_t end = at;
-  while (end < text.size()) {
-    if (digit_value(text[end]) < base) {
-      ++end;
-    } else if (text[end] == '_' && end > at && end + 1 < text.size() && digit_value(text[end + 1]) < base) {
-      ++end;
-    } else {
-      break;
-    }
-  }
+  while (is_digit(end) || (end > at && end < text.size() && text[end] == '_' && is_digit(end + 1)))
+    ++end;
   return end - at;
 }
 

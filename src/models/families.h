@@ -6,10 +6,11 @@
 #include <set>
 #include <string>
 
-#include "io/config_reader.h"
 #include "models/model.h"
 
 namespace switchyard {
+
+class ConfigReader;
 
 struct LoadOptions {
   std::set<std::string> ignored_keys;  // config keys that the user has declared harmless

@@ -4,8 +4,13 @@
 
 namespace switchyard {
 
-void check_routing(Backend& backend) {
+void Model::verify_weights() const {
+  if (checkpoint_ != nullptr) checkpoint_->verify_unchanged();
+}
+
+void check_routing(Backend& backend, const Model& model) {
   if (const auto fault = backend.take_routing_fault()) {
+    model.verify_weights();
     throw Error(fmt::format("layer {}", fault->layer), fmt::format("token {} of the step", fault->row),
                 "router logits that are numbers", "NaN: the weights or an earlier layer's result are broken");
   }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/weights.h"
@@ -61,15 +62,25 @@ class Model {
   // Every tensor once (a tied output matrix is its embedding), in the order of binding.
   const std::vector<Parameter>& parameters() const { return parameters_; }
 
+  // The checkpoint whose files the weights are read from in place.
+  void set_checkpoint(std::shared_ptr<const Checkpoint> checkpoint) { checkpoint_ = std::move(checkpoint); }
+  // Throws Error when a file of the checkpoint, if there is one, has changed since it was opened: results
+  // mean nothing then.
+  void verify_weights() const;
+
  protected:
   explicit Model(Backend& backend) : arena_(backend.memory()) {}
 
   Arena arena_;  // first, so that it outlives every tensor from it
   ModelShape shape_;
   std::vector<Parameter> parameters_;
+
+ private:
+  std::shared_ptr<const Checkpoint> checkpoint_;
 };
 
-// Throws Error naming layer and token when a router's logits were not numbers in the last step.
-void check_routing(Backend& backend);
+// Throws Error when a router's logits were not numbers in the last step: one that says that the weights
+// changed under the model, where that is so, else one that names layer and token.
+void check_routing(Backend& backend, const Model& model);
 
 }  // namespace switchyard

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "io/config_reader.h"
 #include "io/rope_config.h"
 #include "models/blocks.h"
 #include "models/families.h"
@@ -20,8 +21,10 @@ struct Config {
   double rope_theta;
 };
 
+// Far above any published model, and low enough that no sum of its elements, bytes or cached values
+// overflows.
 constexpr int64_t kMaxLayers = 1024;
-constexpr int64_t kMaxWidth = 1 << 20;
+constexpr int64_t kMaxWidth = 1 << 18;  // of the hidden size, of all heads together, of an expert
 constexpr int64_t kMaxVocab = 1 << 24;
 constexpr int64_t kMaxExperts = 1024;
 

@@ -88,6 +88,7 @@ Tensor DeclaredWeights::weight(const std::string&, const Shape& shape) {
 }
 
 Tensor RandomWeights::weight(const std::string& name, const Shape& shape) {
+  SY_CHECK(is_weight_dtype(dtype_), "random weights of {}", switchyard::name(dtype_));
   const auto bytes = static_cast<size_t>(shape.elements() * size_bytes(dtype_));
   auto memory = std::make_shared_for_overwrite<std::byte[]>(bytes);
   // A linear congruential step per element: fast enough for gigabytes, and quality is of no concern here.
@@ -102,7 +103,8 @@ Tensor RandomWeights::weight(const std::string& name, const Shape& shape) {
     if (dtype_ == DType::kF32) {
       reinterpret_cast<float*>(memory.get())[i] = value;
     } else {
-      reinterpret_cast<uint16_t*>(memory.get())[i] = f32_to_bf16(value);
+      reinterpret_cast<uint16_t*>(memory.get())[i] =
+          dtype_ == DType::kF16 ? f32_to_f16(value) : f32_to_bf16(value);
     }
   }
   const void* data = memory.get();

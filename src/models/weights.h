@@ -66,7 +66,7 @@ class DeclaredWeights final : public WeightSource {
 // size; vectors around one. Equal for equal seed, name and shape.
 class RandomWeights final : public WeightSource {
  public:
-  RandomWeights(DType dtype, uint64_t seed) : dtype_(dtype), seed_(seed) {}  // dtype kF32 or kBF16
+  RandomWeights(DType dtype, uint64_t seed) : dtype_(dtype), seed_(seed) {}  // kF32, kF16 or kBF16
   Tensor weight(const std::string& name, const Shape& shape) override;
   bool has(const std::string&) const override { return false; }
   std::string place_of(const std::string&) const override { return "random weights"; }

@@ -33,21 +33,17 @@ Arena::~Arena() {
 Storage* Arena::allocate(int64_t bytes) {
   SY_CHECK(bytes >= 0, "allocation of {} bytes", bytes);
   const int64_t rounded = size_class(bytes);
-  Storage* node = nullptr;
-  if (nodes_.empty()) {
-    node = new Storage;
-  } else {
-    node = nodes_.back();
-    nodes_.pop_back();
-  }
+  // What may throw comes first and leaves the arena as it was.
+  if (nodes_.empty()) nodes_.push_back(new Storage);
   std::vector<std::byte*>& blocks = free_[rounded];
   if (blocks.empty()) {
-    node->data = memory_.allocate(rounded);
+    blocks.push_back(memory_.allocate(rounded));
     reserved_bytes_ += rounded;
-  } else {
-    node->data = blocks.back();
-    blocks.pop_back();
   }
+  Storage* node = nodes_.back();
+  nodes_.pop_back();
+  node->data = blocks.back();
+  blocks.pop_back();
   node->bytes = rounded;
   node->arena = this;
   node->references = 1;

@@ -12,24 +12,23 @@ struct Row {
   DType dtype;
   std::string_view name;
   int64_t bytes;
-  bool floating_point;
 };
 
-constexpr std::array<Row, 15> kRows = {{{DType::kF64, "F64", 8, true},
-                                        {DType::kF32, "F32", 4, true},
-                                        {DType::kF16, "F16", 2, true},
-                                        {DType::kBF16, "BF16", 2, true},
-                                        {DType::kF8E4M3, "F8_E4M3", 1, true},
-                                        {DType::kF8E5M2, "F8_E5M2", 1, true},
-                                        {DType::kI64, "I64", 8, false},
-                                        {DType::kI32, "I32", 4, false},
-                                        {DType::kI16, "I16", 2, false},
-                                        {DType::kI8, "I8", 1, false},
-                                        {DType::kU64, "U64", 8, false},
-                                        {DType::kU32, "U32", 4, false},
-                                        {DType::kU16, "U16", 2, false},
-                                        {DType::kU8, "U8", 1, false},
-                                        {DType::kBool, "BOOL", 1, false}}};
+constexpr std::array<Row, 15> kRows = {{{DType::kF64, "F64", 8},
+                                        {DType::kF32, "F32", 4},
+                                        {DType::kF16, "F16", 2},
+                                        {DType::kBF16, "BF16", 2},
+                                        {DType::kF8E4M3, "F8_E4M3", 1},
+                                        {DType::kF8E5M2, "F8_E5M2", 1},
+                                        {DType::kI64, "I64", 8},
+                                        {DType::kI32, "I32", 4},
+                                        {DType::kI16, "I16", 2},
+                                        {DType::kI8, "I8", 1},
+                                        {DType::kU64, "U64", 8},
+                                        {DType::kU32, "U32", 4},
+                                        {DType::kU16, "U16", 2},
+                                        {DType::kU8, "U8", 1},
+                                        {DType::kBool, "BOOL", 1}}};
 
 const Row& row(DType dtype) {
   return kRows[static_cast<size_t>(dtype)];
@@ -53,9 +52,6 @@ int64_t size_bytes(DType dtype) {
 }
 std::string_view name(DType dtype) {
   return row(dtype).name;
-}
-bool is_floating_point(DType dtype) {
-  return row(dtype).floating_point;
 }
 
 std::optional<DType> dtype_from_name(std::string_view safetensors_name) {

@@ -1,5 +1,8 @@
 #include "tensor/tensor.h"
 
+#include <algorithm>
+#include <array>
+
 #include "base/error.h"
 
 namespace switchyard {

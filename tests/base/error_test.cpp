@@ -20,6 +20,10 @@ TEST(Error, IsOneLineWhateverThePath) {
 TEST(Printable, EscapesWhatWouldBreakALine) {
   EXPECT_EQ(printable("a\nb\x01\x7f"), "a\\nb\\x01\\x7f");
   EXPECT_EQ(printable("h\xC3\xA9 \xE4\xB8\xAD"), "h\xC3\xA9 \xE4\xB8\xAD");
+  EXPECT_EQ(printable("\xC2\x9B"  // the C1 form of ESC [
+                      "2J\xC2\xA0"),
+            "\\xc2\\x9b"
+            "2J\xC2\xA0");
 }
 
 TEST(Printable, EscapesInvalidUtf8) {

@@ -54,17 +54,6 @@ TEST(MappedFile, MovesItsMapping) {
   EXPECT_EQ(c.path(), folder.path("a"));
 }
 
-TEST(MappedFile, AdvisesAnyRangeOfTheFile) {
-  const TempFolder folder;
-  const MappedFile file(folder.write("f", std::string(20'000, 'x')));
-  for (const auto advice :
-       {MappedFile::Advice::kPopulate, MappedFile::Advice::kWillNeed, MappedFile::Advice::kRandom}) {
-    EXPECT_NO_THROW(file.advise(advice));
-    EXPECT_NO_THROW(file.advise(advice, 4097, 1));
-    EXPECT_NO_THROW(file.advise(advice, 20'000, 0));
-  }
-}
-
 TEST(MappedFile, SaysThatTheFileWasCut) {
   const TempFolder folder;
   const MappedFile file(folder.write("f", std::string(20'000, 'x')));
@@ -72,7 +61,6 @@ TEST(MappedFile, SaysThatTheFileWasCut) {
   expect_error(
       [&] { file.verify_unchanged(); },
       "expected the 20000 bytes it had when it was opened, got 5 bytes: it was changed while in use");
-  expect_error([&] { file.advise(MappedFile::Advice::kPopulate); }, "got 5 bytes");
 }
 
 TEST(MappedFile, SaysThatTheFileWasRewritten) {

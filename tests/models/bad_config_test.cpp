@@ -58,8 +58,8 @@ std::vector<BadConfig> bad_configs() {
        "key 'sliding_window': expected a window for layer 1, which is a sliding_attention layer, got "
        "use_sliding_window false"},
       {"HugeHeads",
-       {{"head_dim", 1 << 20}},
-       "key 'head_dim': expected at most 262144 for 4 heads, got 1048576"},
+       {{"head_dim", 1 << 17}},
+       "key 'head_dim': expected at most 65536 for 4 heads, got 131072"},
       {"KeyHeadsDoNotDivideHeads",
        {{"num_key_value_heads", 3}},
        "key 'num_key_value_heads': expected a divisor of 4 heads, got 3"},

@@ -1,5 +1,7 @@
 // Weights that do not fit the config, and weights that are not numbers.
+#include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include <fmt/format.h>
@@ -136,6 +138,18 @@ TEST_P(BrokenRouting, OfALayerIsNamed) {
         trace(*backend_, *model, {{1, 2, 3}}, {});
       },
       "layer 1: token 0 of the step: expected router logits that are numbers, got NaN");
+}
+
+TEST_P(BrokenRouting, IsBlamedOnAFileThatChanged) {
+  break_row("model.layers.1.mlp.gate.weight", 3);
+  const auto model = checkpoint_.load(*backend_);
+  const std::string path = checkpoint_.weights_path();
+  std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) + std::chrono::seconds(2));
+  expect_error(
+      [&] {
+        trace(*backend_, *model, {{1, 2, 3}}, {});
+      },
+      path + ": expected the content it had when it was opened");
 }
 
 TEST_P(BrokenRouting, OfATokenIsNamedAndThenForgotten) {

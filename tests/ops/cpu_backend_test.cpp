@@ -32,12 +32,6 @@ TEST(CpuBackend, RefusesWhatTheMachineLacks) {
   }
 }
 
-TEST(Isa, NamesRoundTrip) {
-  for (const Isa isa : isas_of_machine())
-    EXPECT_EQ(isa_from_name(name(isa)), isa);
-  EXPECT_FALSE(isa_from_name("sse9").has_value());
-}
-
 class KernelTest : public ::testing::TestWithParam<Isa> {
  protected:
   float exponential(float x) {

@@ -1,5 +1,5 @@
 // Linear layers and their backward passes: how products are cut into blocks for the threads and the caches.
-#include <cstring>
+#include <algorithm>
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/parallel.h"

@@ -34,13 +34,6 @@ std::string_view name(Isa isa) {
   return "?";
 }
 
-std::optional<Isa> isa_from_name(std::string_view wanted) {
-  for (const Isa isa : kAll) {
-    if (name(isa) == wanted) return isa;
-  }
-  return {};
-}
-
 bool machine_has(Isa isa) {
   if (isa == Isa::kGeneric) return true;
 #if defined(__x86_64__)

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -15,7 +14,6 @@ enum class Isa : uint8_t {
 };
 
 std::string_view name(Isa isa);  // "generic", "avx2", "avx512"
-std::optional<Isa> isa_from_name(std::string_view name);
 
 bool machine_has(Isa isa);
 std::vector<Isa> isas_of_machine();  // ascending: the last is the fastest

@@ -1,5 +1,6 @@
 #include "backend/cpu/reference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -29,23 +30,26 @@ int64_t counted_rows(const CrossEntropyArgs& a) {
   return counted;
 }
 
-}  // namespace
-
+// Element i of a float array in any weight dtype; `data` may be unaligned.
 float element(const void* data, DType dtype, int64_t i) {
   float value = 0;
   convert_to_f32(dtype, static_cast<const std::byte*>(data) + i * size_bytes(dtype), 1, &value);
   return value;
 }
 
+// Pointers may be null when there is nothing to copy, which memcpy does not allow.
+void copy(void* to, const void* from, int64_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+}
+
+}  // namespace
+
 void ReferenceBackend::copy_from_host(void* device, const void* host, int64_t bytes) {
   copy(device, host, bytes);
 }
+
 void ReferenceBackend::copy_to_host(void* host, const void* device, int64_t bytes) {
   copy(host, device, bytes);
-}
-
-void ReferenceBackend::copy(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 
 void ReferenceBackend::fill_zero(void* device, int64_t bytes) {
@@ -82,8 +86,8 @@ void ReferenceBackend::rms_norm(const RmsNormArgs& a) {
   }
 }
 
-// With r = 1 / sqrt(mean(x^2) + eps):  d_x = r * (w * d_out - x * r^2 * mean(w * d_out * x)),  d_w = d_out *
-// x * r.
+// With r = 1 / sqrt(mean(x^2) + eps):
+//   d_x = r * (w * d_out - x * r^2 * mean(w * d_out * x)),  d_w = d_out * x * r.
 void ReferenceBackend::rms_norm_backward(const RmsNormBackwardArgs& a) {
   const RmsNormArgs& f = a.forward;
   for (int64_t t = 0; t < f.rows; ++t) {

@@ -14,7 +14,6 @@ class ReferenceBackend : public Backend {
 
   void copy_from_host(void* device, const void* host, int64_t bytes) override;
   void copy_to_host(void* host, const void* device, int64_t bytes) override;
-  void copy(void* to, const void* from, int64_t bytes) override;
   void fill_zero(void* device, int64_t bytes) override;
   Tensor place_weight(const Tensor& host) override { return host; }
   std::optional<RoutingFault> take_routing_fault() override;
@@ -63,8 +62,5 @@ class ReferenceBackend : public Backend {
   HostMemory memory_;
   std::optional<RoutingFault> routing_fault_;
 };
-
-// Element i of a float array in any weight dtype; `data` may be unaligned.
-float element(const void* data, DType dtype, int64_t i);
 
 }  // namespace switchyard

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "backend/cpu/reference.h"
@@ -63,8 +64,8 @@ void ReferenceBackend::route(const RouteArgs& a) {
 }
 
 // Through the weights: w_k = scaling * p_k / z gives d_p_k = scaling / z * (d_w_k - sum_j d_w_j p_j / z) with
-// z the sum of the chosen p when normalised, else d_p_k = scaling * d_w_k. Through the softmax: d_l = p (d_p
-// - d_p . p).
+// z the sum of the chosen p when normalised, else d_p_k = scaling * d_w_k.
+// Through the softmax: d_l = p (d_p - d_p . p).
 void ReferenceBackend::route_backward(const RouteBackwardArgs& a) {
   const RouteArgs& f = a.forward;
   for (int64_t t = 0; t < f.rows; ++t) {

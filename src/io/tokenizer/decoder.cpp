@@ -75,7 +75,7 @@ void TokenDecoder::parse(const Json& value, const JsonPlace& place) {
   } else if (type == "Replace") {
     object.allow_only({"type", "pattern", "content"});
     const Pattern pattern = Pattern::parse(object, "pattern");
-    const std::string content = object.string("content");
+    const std::string& content = object.string("content");
     factories_.emplace_back([pattern, content] { return std::make_unique<ReplaceStep>(pattern, content); });
   } else if (type == "Metaspace") {
     const Metaspace metaspace = parse_metaspace(object);

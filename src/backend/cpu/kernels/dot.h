@@ -20,8 +20,8 @@ template <int kTokens, int kRows, typename W, typename Load>
 inline void dot_step(const DotBlock& b, const float* x, const W* weight, int64_t k, Load load,
                      Vec (&sums)[kTokens][kRows]) {
   constexpr bool kKeepTokens = kTokens <= kRows;
-  constexpr int kKept = kKeepTokens ? kTokens : kRows;
-  constexpr int kPassing = kKeepTokens ? kRows : kTokens;
+  constexpr int kKept = static_cast<int>(smaller(kTokens, kRows));
+  constexpr int kPassing = static_cast<int>(larger(kTokens, kRows));
   const auto token = [&](int t) { return load(x + t * b.x_stride + k); };
   const auto row = [&](int r) { return load(weight + r * b.weight_stride + k); };
   Vec kept[kKept];

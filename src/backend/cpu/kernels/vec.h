@@ -58,10 +58,10 @@ inline float to_f32(F16 value) {
   return float_of_bits(sign | bits);
 }
 
-inline int64_t smaller(int64_t a, int64_t b) {
+constexpr int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
-inline int64_t larger(int64_t a, int64_t b) {
+constexpr int64_t larger(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
