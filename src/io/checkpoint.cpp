@@ -21,10 +21,6 @@ constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 constexpr int64_t kMaxIndexBytes = 100'000'000;
 
-bool has_entry(const std::string& folder, const char* name) {
-  return path_exists((fs::path(folder) / name).string());
-}
-
 // Weight files in formats that are not read, for the message about a folder without safetensors.
 std::string other_weight_files(const std::string& folder) {
   std::set<std::string> found;

@@ -54,6 +54,10 @@ std::string_view name(DType dtype) {
   return row(dtype).name;
 }
 
+bool is_floating_point(DType dtype) {
+  return name(dtype).front() == 'F' || dtype == DType::kBF16;
+}
+
 std::optional<DType> dtype_from_name(std::string_view safetensors_name) {
   for (const Row& r : kRows) {
     if (r.name == safetensors_name) return r.dtype;

@@ -29,6 +29,7 @@ enum class DType : uint8_t {
 int64_t size_bytes(DType dtype);     // of one element
 std::string_view name(DType dtype);  // as safetensors spells it: "BF16", "F8_E4M3", ...
 std::optional<DType> dtype_from_name(std::string_view safetensors_name);
+bool is_floating_point(DType dtype);
 
 // float32 <- bfloat16: the upper half of the bits. Exact.
 inline float bf16_to_f32(uint16_t bits) {
