@@ -30,7 +30,7 @@ TEST(SessionGreedy, IsThatOfTransformersOnEveryBackend) {
 }
 
 SamplingParams seeded(uint64_t seed) {
-  return {.temperature = 1.2, .top_p = 0.95, .repetition_penalty = 1.05, .seed = seed};
+  return {.temperature = 1.2, .top_p = 0.95, .repetition_penalty = 1.05, .seed = seed, .logprobs = 0};
 }
 
 // Requests of many lengths: greedy and sampled by turns.
@@ -132,7 +132,7 @@ TEST(SessionIdentity, ARetainedPrefixSharedOnlyInPartOrWhole) {
   changed[changed.size() / 2] = 100;
   const std::vector<int32_t> shorter(prompt.begin(), prompt.begin() + 5);
   for (const std::vector<int32_t>& next : {prompt, prompt, changed, prompt, shorter, {7}, prompt}) {
-    const Request request{.prompt = next, .max_tokens = 8};
+    const Request request{.prompt = next, .max_tokens = 8, .sampling = {.logprobs = 0}};
     Answer got;
     session.submit(request, got.sink());
     while (session.step()) {
