@@ -191,8 +191,8 @@ GradientCase linear_gradient() {
           {uniform(11, T * K), uniform(12, N * K), uniform(13, N)},
           [](Device& d, const std::vector<Values>& in) {
             float* out = d.float_output(T * N);
-            d.backend().linear({d.floats(in[0]), d.matrix(in[1], N, K, DType::kF32), d.floats(in[2]),
-                                DType::kF32, T, out});
+            d.backend().linear(
+                {d.floats(in[0]), d.matrix(in[1], N, K, DType::kF32), d.floats(in[2]), DType::kF32, T, out});
             return d.read(out, T * N);
           },
           [](Device& d, const std::vector<Values>& in, const Values& d_out, const std::vector<float*>& g) {
