@@ -1,7 +1,6 @@
 # Every dependency is a Debian 12 package; ARCHITECTURE.md says why each was chosen.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(ICU REQUIRED COMPONENTS uc i18n data)

@@ -3,7 +3,7 @@
 #   build: what a release build needs      test: also the tests      check: also fuzzers and linters
 set -euo pipefail
 
-packages=(g++ cmake ninja-build pkg-config ccache mold libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
+packages=(g++ cmake ninja-build pkg-config ccache mold libfmt-dev nlohmann-json3-dev libcli11-dev
           libpcre2-dev libicu-dev)
 [[ $1 == build ]] || packages+=(libgtest-dev libgmock-dev libbenchmark-dev liblzma-dev)
 [[ $1 != check ]] || packages+=(clang libclang-rt-14-dev clang-format clang-tidy)

@@ -191,7 +191,7 @@ int inspect(const Options& o) {
     CheckpointWeights weights(checkpoint);
     model = make_model(config, weights, backend, o.model.load_options());
     for (const std::string& note : checkpoint.notes())
-      std::fprintf(stderr, "note: %s\n", note.c_str());
+      print_error(fmt::format("note: {}\n", note));
     checkpoint_report = {{"files", checkpoint.files().size()},
                          {"tensors", checkpoint.names().size()},
                          {"bytes", checkpoint.total_bytes()}};

@@ -5,8 +5,6 @@
 #include <sstream>
 
 #include <fcntl.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -60,12 +58,10 @@ int main(int argc, char** argv) {
   switchyard::occupy_standard_descriptors();
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error, not a death,
   std::signal(SIGXFSZ, SIG_IGN);  // and so is a file above the user's size limit
-  spdlog::set_default_logger(spdlog::stderr_color_st("switchyard"));
-  spdlog::set_pattern("%l: %v");
   try {
     return switchyard::run(argc, argv);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "switchyard: %s\n", e.what());
+    switchyard::print_error(fmt::format("switchyard: {}\n", e.what()));
     return 1;
   }
 }

@@ -39,17 +39,13 @@ std::string traced_name(const std::string& name) {
   return fmt::format("router.{}.{}", layer, leaf == "out0" ? "weights" : leaf == "out1" ? "experts" : leaf);
 }
 
-std::string quoted(const std::string& tensor) {
-  return fmt::format("tensor '{}'", printable(tensor));
-}
-
 std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
 std::vector<float> read_floats(const SafetensorsFile& file, const TensorInfo& info) {
   if (!is_floating_point(info.dtype)) {
-    throw Error(file.path(), quoted(info.name), "floating-point numbers",
+    throw Error(file.path(), tensor_item(info.name), "floating-point numbers",
                 std::string(switchyard::name(info.dtype)));
   }
   std::vector<float> values(static_cast<size_t>(info.size_bytes / size_bytes(info.dtype)));
@@ -59,7 +55,7 @@ std::vector<float> read_floats(const SafetensorsFile& file, const TensorInfo& in
 
 std::vector<int32_t> read_ids(const SafetensorsFile& file, const TensorInfo& info) {
   if (info.dtype != DType::kI32 && info.dtype != DType::kI64) {
-    throw Error(file.path(), quoted(info.name), "I32 or I64", std::string(switchyard::name(info.dtype)));
+    throw Error(file.path(), tensor_item(info.name), "I32 or I64", std::string(switchyard::name(info.dtype)));
   }
   std::vector<int32_t> ids;
   const std::byte* data = file.data(info);
@@ -68,7 +64,8 @@ std::vector<int32_t> read_ids(const SafetensorsFile& file, const TensorInfo& inf
     int64_t id = 0;  // the file is little-endian, and so are the processors this runs on
     std::memcpy(&id, data + offset, static_cast<size_t>(step));
     if (info.dtype == DType::kI32) id = static_cast<int32_t>(id);
-    if (id < 0 || id > INT32_MAX) throw Error(file.path(), quoted(info.name), "ids", fmt::format("{}", id));
+    if (id < 0 || id > INT32_MAX)
+      throw Error(file.path(), tensor_item(info.name), "ids", fmt::format("{}", id));
     ids.push_back(static_cast<int32_t>(id));
   }
   return ids;
@@ -77,9 +74,9 @@ std::vector<int32_t> read_ids(const SafetensorsFile& file, const TensorInfo& inf
 // Rows of a [B, T] tensor of ids, both at least 1.
 std::vector<std::vector<int32_t>> read_rows(const SafetensorsFile& file, const std::string& name) {
   const TensorInfo* info = file.find(name);
-  if (info == nullptr) throw Error(file.path(), quoted(name), "token ids [B, T]", "no such tensor");
+  if (info == nullptr) throw Error(file.path(), tensor_item(name), "token ids [B, T]", "no such tensor");
   if (info->shape.size() != 2 || info->size_bytes == 0) {
-    throw Error(file.path(), quoted(name), "token ids [B, T], at least one", shape_text(info->shape));
+    throw Error(file.path(), tensor_item(name), "token ids [B, T], at least one", shape_text(info->shape));
   }
   const std::vector<int32_t> ids = read_ids(file, *info);
   std::vector<std::vector<int32_t>> rows;
@@ -115,7 +112,7 @@ Row compare_values(const std::string& tensor, const std::vector<float>& want, co
 
 Row compare(const SafetensorsFile& file, const TensorInfo& info, const TracedTensor& got, double tolerance) {
   if (info.shape != got.shape) {
-    throw Error(file.path(), quoted(info.name), fmt::format("shape {}", shape_text(got.shape)),
+    throw Error(file.path(), tensor_item(info.name), fmt::format("shape {}", shape_text(got.shape)),
                 shape_text(info.shape));
   }
   return got.ids.empty() ? compare_values(info.name, read_floats(file, info), got.values, tolerance)
@@ -130,7 +127,7 @@ std::optional<Row> compare_greedy(const LoadedModel& loaded, const SafetensorsFi
     check_token_ids(file.path(), prompt, loaded.model->shape().vocab);
   const size_t prompt_length = prompts.front().size();
   if (outputs.size() != prompts.size() || outputs.front().size() <= prompt_length) {
-    throw Error(file.path(), quoted("greedy_output"),
+    throw Error(file.path(), tensor_item("greedy_output"),
                 fmt::format("[{}, n] with n above {}: each prompt and what follows it", prompts.size(),
                             prompt_length),
                 fmt::format("[{}, {}]", outputs.size(), outputs.front().size()));
@@ -159,7 +156,7 @@ std::vector<Row> verify_all(const Options& o) {
     const auto got = traced.find(traced_name(info.name));
     if (got == traced.end()) {
       throw Error(
-          o.reference, quoted(info.name),
+          o.reference, tensor_item(info.name),
           "logits, hidden_states.N, router.N.{logits,experts,weights}, input_ids or greedy_{prompt,output}",
           "a name that this model does not produce");
     }

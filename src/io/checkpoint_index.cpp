@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "io/safetensors.h"
 
 namespace switchyard {
 namespace {
@@ -26,8 +27,8 @@ std::map<std::string, std::string> parse_weight_map(const Json& json, const std:
   std::map<std::string, std::string> shard_of;
   for (const auto& [tensor, shard] : found->items()) {
     if (!shard.is_string() || !is_plain_file_name(shard.get_ref<const std::string&>())) {
-      throw Error(where, fmt::format("tensor '{}'", printable(tensor)),
-                  "the plain name of a .safetensors file in this folder", describe(shard));
+      throw Error(where, tensor_item(tensor), "the plain name of a .safetensors file in this folder",
+                  describe(shard));
     }
     shard_of[tensor] = shard.get<std::string>();
   }

@@ -10,6 +10,11 @@
 #include "base/json.h"
 
 namespace switchyard {
+
+std::string tensor_item(std::string_view name) {
+  return fmt::format("tensor '{}'", printable(name));
+}
+
 namespace {
 
 constexpr int64_t kLengthBytes = 8;
@@ -27,7 +32,7 @@ std::optional<int64_t> non_negative_int(const Json& value) {
 class EntryParser {
  public:
   EntryParser(const std::string& where, const std::string& tensor, const Json& entry)
-      : where_(where), item_(fmt::format("tensor '{}'", printable(tensor))), entry_(entry) {}
+      : where_(where), item_(tensor_item(tensor)), entry_(entry) {}
 
   TensorInfo parse(const std::string& tensor, int64_t data_begin, int64_t file_bytes) {
     check_keys();
@@ -140,7 +145,7 @@ void check_coverage(const std::vector<TensorInfo>& tensors, int64_t data_begin, 
   int64_t covered = data_begin;
   for (const TensorInfo* tensor : by_offset) {
     if (tensor->offset_bytes != covered) {
-      throw Error(where, fmt::format("tensor '{}'", printable(tensor->name)),
+      throw Error(where, tensor_item(tensor->name),
                   fmt::format("data to begin at byte {}, where the previous tensor ends", covered),
                   fmt::format("{}: byte {}", tensor->offset_bytes < covered ? "an overlap" : "a gap",
                               tensor->offset_bytes));

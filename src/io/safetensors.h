@@ -35,6 +35,9 @@ struct TensorInfo {
   int64_t size_bytes;
 };
 
+// The item of an Error about a tensor: "tensor '<name>'".
+std::string tensor_item(std::string_view name);
+
 struct SafetensorsHeader {
   std::vector<TensorInfo> tensors;  // sorted by name
   std::map<std::string, std::string> metadata;

@@ -21,10 +21,6 @@ bool is_weight_dtype(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
 }
 
-std::string quoted(const std::string& tensor) {
-  return fmt::format("tensor '{}'", printable(tensor));
-}
-
 // FNV-1a, so that a tensor's random weights depend on its name and not on the order of binding.
 uint64_t hash(const std::string& text) {
   uint64_t value = 14695981039346656037u;
@@ -59,16 +55,17 @@ std::string_view name(Component component) {
 
 Tensor CheckpointWeights::weight(const std::string& name, const Shape& shape) {
   if (checkpoint_.find(name) == nullptr) {
-    throw Error(checkpoint_.folder(), quoted(name), fmt::format("shape {} by the config", to_string(shape)),
-                "no such tensor in the checkpoint");
+    throw Error(checkpoint_.folder(), tensor_item(name),
+                fmt::format("shape {} by the config", to_string(shape)), "no such tensor in the checkpoint");
   }
   const Checkpoint::View view = checkpoint_.tensor(name);
   if (!std::ranges::equal(view.shape, shape.dims())) {
-    throw Error(view.file, quoted(name), fmt::format("shape {} by the config", to_string(shape)),
+    throw Error(view.file, tensor_item(name), fmt::format("shape {} by the config", to_string(shape)),
                 fmt::format("[{}]", fmt::join(view.shape, ", ")));
   }
   if (!is_weight_dtype(view.dtype)) {
-    throw Error(view.file, quoted(name), "dtype F32, F16 or BF16", std::string(switchyard::name(view.dtype)));
+    throw Error(view.file, tensor_item(name), "dtype F32, F16 or BF16",
+                std::string(switchyard::name(view.dtype)));
   }
   used_.push_back(name);
   return Tensor::external(view.data, view.dtype, shape, view.keep_alive);
@@ -78,7 +75,7 @@ void CheckpointWeights::finish() {
   std::sort(used_.begin(), used_.end());
   for (const std::string& tensor : checkpoint_.names()) {
     if (std::binary_search(used_.begin(), used_.end(), tensor) || is_derived_buffer(tensor)) continue;
-    throw Error(checkpoint_.tensor(tensor).file, quoted(tensor), "only tensors that the config implies",
+    throw Error(checkpoint_.tensor(tensor).file, tensor_item(tensor), "only tensors that the config implies",
                 "one that the model has no use for");
   }
 }
@@ -139,7 +136,7 @@ void Binder::check_copy(const std::string& name, const Tensor& original) {
   std::vector<std::byte> bytes(static_cast<size_t>(original.bytes()));
   backend_.copy_to_host(bytes.data(), original.data(), original.bytes());
   if (copy.dtype() != original.dtype() || std::memcmp(copy.data(), bytes.data(), bytes.size()) != 0) {
-    throw Error(source_.place_of(full_name), quoted(full_name),
+    throw Error(source_.place_of(full_name), tensor_item(full_name),
                 "a copy of the tensor that the config ties it to", "other values");
   }
 }

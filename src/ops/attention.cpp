@@ -26,9 +26,7 @@ Tensor rope(Context& c, const Tensor& x, const Tensor& positions, const Rope& ro
   Tensor out = make_result(c, x.shape(), {&x});
   c.backend.rope(args(x.f32(), 1.0f, out.f32()));
   if (is_taped(c, out)) {
-    c.tape->record([=](Context& b) {
-      const float* d_out = arrived_gradient(out);
-      if (d_out == nullptr) return;
+    c.tape->record(out, [=](Context& b, const float* d_out) {
       const Tensor rotated = Tensor::empty(b.arena, DType::kF32, out.shape());
       b.backend.rope(args(d_out, -1.0f, rotated.f32()));
       float* d_x = gradient(b, x);
@@ -63,9 +61,7 @@ Tensor attention(Context& c, const Tensor& q, const Tensor& k, const Tensor& v, 
                        .out = out.f32(),
                        .log_sum_exp = taped ? log_sum_exp.f32() : nullptr});
   if (taped) {
-    c.tape->record([=, positions = batch.positions](Context& b) {
-      const float* d_out = arrived_gradient(out);
-      if (d_out == nullptr) return;
+    c.tape->record(out, [=, positions = batch.positions](Context& b, const float* d_out) {
       b.backend.attention_backward({.q = q.f32(),
                                     .k = k.f32(),
                                     .v = v.f32(),

@@ -20,9 +20,7 @@ Tensor matmul(Context& c, const Tensor& x, const Tensor& weight, const Tensor& b
                     .rows = T.value,
                     .out = out.f32()});
   if (!is_taped(c, out)) return out;
-  c.tape->record([=](Context& b) {
-    const float* d_out = arrived_gradient(out);
-    if (d_out == nullptr) return;
+  c.tape->record(out, [=](Context& b, const float* d_out) {
     if (float* d_x = gradient(b, x)) {
       b.backend.linear_backward_input(
           {.d_out = d_out, .weight = matrix_of(weight), .rows = T.value, .d_x = d_x});
@@ -55,9 +53,7 @@ Tensor embedding(Context& c, const Tensor& ids, const Tensor& table) {
   Tensor out = make_result(c, {T.value, D.value}, {&table});
   c.backend.embedding({.table = matrix_of(table), .ids = ids.i32(), .tokens = T.value, .out = out.f32()});
   if (is_taped(c, out)) {
-    c.tape->record([=](Context& b) {
-      const float* d_out = arrived_gradient(out);
-      if (d_out == nullptr) return;
+    c.tape->record(out, [=](Context& b, const float* d_out) {
       b.backend.embedding_backward({.ids = ids.i32(),
                                     .d_out = d_out,
                                     .tokens = T.value,
@@ -84,9 +80,7 @@ Tensor rms_norm(Context& c, const Tensor& x, const Tensor& weight, float eps) {
   };
   c.backend.rms_norm(args(out.f32()));
   if (is_taped(c, out)) {
-    c.tape->record([=](Context& b) {
-      const float* d_out = arrived_gradient(out);
-      if (d_out == nullptr) return;
+    c.tape->record(out, [=](Context& b, const float* d_out) {
       b.backend.rms_norm_backward(
           {.forward = args(nullptr), .d_out = d_out, .d_x = gradient(b, x), .d_weight = gradient(b, weight)});
     });
@@ -106,9 +100,7 @@ Tensor add(Context& c, const Tensor& a, const Tensor& b, float scale) {
   Tensor out = make_result(c, a.shape(), {&a, &b});
   c.backend.add({.a = a.f32(), .b = b.f32(), .scale = scale, .count = a.elements(), .out = out.f32()});
   if (is_taped(c, out)) {
-    c.tape->record([=](Context& context) {
-      const float* d_out = arrived_gradient(out);
-      if (d_out == nullptr) return;
+    c.tape->record(out, [=](Context& context, const float* d_out) {
       const auto accumulate = [&](const Tensor& input, float factor) {
         float* d_input = gradient(context, input);
         if (d_input == nullptr) return;
@@ -130,9 +122,7 @@ Tensor swiglu(Context& c, const Tensor& gate, const Tensor& up) {
   };
   c.backend.swiglu(args(out.f32()));
   if (is_taped(c, out)) {
-    c.tape->record([=](Context& b) {
-      const float* d_out = arrived_gradient(out);
-      if (d_out == nullptr) return;
+    c.tape->record(out, [=](Context& b, const float* d_out) {
       b.backend.swiglu_backward(
           {.forward = args(nullptr), .d_out = d_out, .d_gate = gradient(b, gate), .d_up = gradient(b, up)});
     });
@@ -151,9 +141,7 @@ Tensor gated_add(Context& c, const Tensor& a, const Tensor& b, const Tensor& gat
   };
   c.backend.gated_add(args(out.f32()));
   if (is_taped(c, out)) {
-    c.tape->record([=](Context& context) {
-      const float* d_out = arrived_gradient(out);
-      if (d_out == nullptr) return;
+    c.tape->record(out, [=](Context& context, const float* d_out) {
       context.backend.gated_add_backward({.forward = args(nullptr),
                                           .d_out = d_out,
                                           .d_a = gradient(context, a),
@@ -172,9 +160,7 @@ Tensor gather_rows(Context& c, const Tensor& x, const Tensor& index) {
   c.backend.gather_rows(
       {.x = x.f32(), .index = index.i32(), .rows = M.value, .cols = D.value, .out = out.f32()});
   if (is_taped(c, out)) {
-    c.tape->record([=](Context& b) {
-      const float* d_out = arrived_gradient(out);
-      if (d_out == nullptr) return;
+    c.tape->record(out, [=](Context& b, const float* d_out) {
       b.backend.gather_rows_backward(
           {.d_out = d_out, .index = index.i32(), .rows = M.value, .cols = D.value, .d_x = gradient(b, x)});
     });
@@ -196,9 +182,7 @@ Tensor cross_entropy(Context& c, const Tensor& logits, const Tensor& targets) {
                               .loss = loss.f32()};
   c.backend.cross_entropy(args);
   if (is_taped(c, loss)) {
-    c.tape->record([args, logits, targets, log_sum_exp, loss](Context& b) {
-      const float* d_loss = arrived_gradient(loss);
-      if (d_loss == nullptr) return;
+    c.tape->record(loss, [args, logits, targets, log_sum_exp, loss](Context& b, const float* d_loss) {
       b.backend.cross_entropy_backward({.forward = args, .d_loss = d_loss, .d_logits = gradient(b, logits)});
     });
   }

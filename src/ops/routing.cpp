@@ -1,6 +1,7 @@
 #include "ops/routing.h"
 
 #include "base/error.h"
+#include "ops/ops.h"
 #include "ops/tape.h"
 
 namespace switchyard {
@@ -65,9 +66,7 @@ Tensor dispatch(Context& c, const Tensor& x, const DispatchPlan& plan) {
                          .cols = D.value,
                          .out = out.f32()});
   if (is_taped(c, out)) {
-    c.tape->record([=](Context& b) {
-      const float* d_out = arrived_gradient(out);
-      if (d_out == nullptr) return;
+    c.tape->record(out, [=](Context& b, const float* d_out) {
       b.backend.combine({.y = d_out,
                          .weights = nullptr,
                          .row_of_slot = plan.row_of_slot.i32(),
@@ -88,7 +87,7 @@ ExpertMatrices::ExpertMatrices(Backend& backend, Arena& arena, std::vector<Tenso
   for (const Tensor& weight : weights_) {
     SY_CHECK(weight.shape() == weights_.front().shape(), "experts of shapes {} and {}",
              to_string(weight.shape()), to_string(weights_.front().shape()));
-    table.push_back({weight.data(), weight.dtype(), weight.dim(0), weight.dim(1)});
+    table.push_back(matrix_of(weight));
   }
   const auto bytes = static_cast<int64_t>(table.size() * sizeof(Matrix));
   table_ = Tensor::empty(arena, DType::kU8, {bytes});
@@ -133,9 +132,7 @@ Tensor expert_linear(Context& c, const Tensor& x, const ExpertMatrices& weights,
                            .in_features = K.value,
                            .out = out.f32()});
   if (!is_taped(c, out)) return out;
-  c.tape->record([=](Context& b) {
-    const float* d_out = arrived_gradient(out);
-    if (d_out == nullptr) return;
+  c.tape->record(out, [=](Context& b, const float* d_out) {
     if (float* d_x = gradient(b, x)) {
       b.backend.expert_linear_backward_input({.d_out = d_out,
                                               .weights = weights.table(),
@@ -178,9 +175,7 @@ Tensor combine(Context& c, const Tensor& y, const Tensor& weights, const Dispatc
   };
   c.backend.combine(args(out.f32()));
   if (is_taped(c, out)) {
-    c.tape->record([=](Context& b) {
-      const float* d_out = arrived_gradient(out);
-      if (d_out == nullptr) return;
+    c.tape->record(out, [=](Context& b, const float* d_out) {
       b.backend.combine_backward({.forward = args(nullptr),
                                   .d_out = d_out,
                                   .d_y = gradient(b, y),
@@ -218,9 +213,8 @@ void add_balance_loss(Context& c, std::span<const Routing> routings, float scale
                           .loss = loss.f32()});
   if (!is_taped(c, loss)) return;
   // The hits are counts: only the probabilities carry a gradient (Fedus et al. 2021, section 2.2).
-  c.tape->record([=, kept = std::vector<Routing>(routings.begin(), routings.end())](Context& b) {
-    const float* d_loss = arrived_gradient(loss);
-    if (d_loss == nullptr) return;
+  c.tape->record(loss, [=, kept = std::vector<Routing>(routings.begin(), routings.end())](
+                           Context& b, const float* d_loss) {
     for (const Routing& r : kept) {
       float* d_probabilities = gradient(b, r.probabilities);
       if (d_probabilities == nullptr) continue;

@@ -14,9 +14,21 @@
 
 namespace switchyard {
 
+// The gradient that has arrived at an op's result; null when nothing used the result.
+const float* arrived_gradient(const Tensor& result);
+
 class Tape {
  public:
   void record(std::function<void(Context&)> backward) { steps_.push_back(std::move(backward)); }
+
+  // The same for the common case of one result: `backward(context, d_result)` runs when a gradient has
+  // arrived at it.
+  template <typename Backward>
+  void record(const Tensor& result, Backward backward) {
+    record([result, backward = std::move(backward)](Context& c) {
+      if (const float* d_result = arrived_gradient(result)) backward(c, d_result);
+    });
+  }
 
   // Runs and forgets everything recorded, starting from d loss / d loss = 1. `loss` is one float32.
   void backward(Context& c, const Tensor& loss);
@@ -38,8 +50,5 @@ inline bool is_taped(const Context& c, const Tensor& result) {
 
 // The gradient to add to, zeroed on first use; null when the tensor is absent or requires none.
 float* gradient(Context& c, const Tensor& tensor);
-
-// The gradient that has arrived at an op's result; null when nothing used the result.
-const float* arrived_gradient(const Tensor& result);
 
 }  // namespace switchyard

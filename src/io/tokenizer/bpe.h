@@ -18,8 +18,8 @@ namespace switchyard {
 // The vocabulary and the merges of a model. They are nearly all of a tokenizer.json, and are read while it is
 // parsed.
 struct BpeTables {
-  // The streams that fill the tables; `model` is where the model stands. The tables must stay where they are
-  // meanwhile.
+  // The streams that fill the tables; `model` is where the model stands, a key of the document itself. The
+  // tables must stay where they are meanwhile.
   std::vector<JsonStream> streams(const JsonPlace& model);
 
   Vocabulary vocabulary;
