@@ -2,7 +2,7 @@
 // nothing else crosses. Pointers are device pointers, row-major and dense unless a stride is given.
 //
 // Contract for every op
-//   * Activations are float32; weights come in the dtype of the checkpoint and are read in place.
+//   * Activations are float32; weights come in the format of the checkpoint and are read in place.
 //   * Sums run in float32 or better, in ONE fixed order per output element, which depends neither on the
 //     number of rows in the call nor on threads: a token's result depends on its own sequence alone, bit for
 //     bit.
@@ -17,17 +17,10 @@
 #include <optional>
 #include <string>
 
+#include "tensor/matrix.h"
 #include "tensor/tensor.h"
 
 namespace switchyard {
-
-// A weight matrix [rows, cols] in row-major order. A format is a property of each matrix, never of the model.
-struct Matrix {
-  const void* data = nullptr;
-  DType dtype = DType::kF32;  // kF32, kF16 or kBF16
-  int64_t rows = 0;
-  int64_t cols = 0;
-};
 
 // ---- rows and elements ----------------------------------------------------------------------------------
 

@@ -69,21 +69,21 @@ void visit_linears(FeedForward& mlp, const std::string& prefix, const LinearVisi
 }
 
 std::unique_ptr<Experts> bind_split_experts(Binder b, int64_t experts, int64_t hidden, int64_t width) {
-  std::vector<Tensor> gate, up, down;
+  std::vector<Weight> gate, up, down;
   for (int64_t e = 0; e < experts; ++e) {
     Binder expert = b.scope(fmt::format("experts.{}.", e));
-    gate.push_back(expert.tensor("gate_proj.weight", {width, hidden}, Component::kExperts));
-    up.push_back(expert.tensor("up_proj.weight", {width, hidden}, Component::kExperts));
-    down.push_back(expert.tensor("down_proj.weight", {hidden, width}, Component::kExperts));
+    gate.push_back(expert.matrix("gate_proj", width, hidden, Component::kExperts));
+    up.push_back(expert.matrix("up_proj", width, hidden, Component::kExperts));
+    down.push_back(expert.matrix("down_proj", hidden, width, Component::kExperts));
   }
-  const auto matrices = [&](std::vector<Tensor>& weights) {
+  const auto matrices = [&](std::vector<Weight>& weights) {
     return ExpertMatrices(b.backend(), b.arena(), std::move(weights));
   };
   return std::make_unique<ResidentExperts>(matrices(gate), matrices(up), matrices(down));
 }
 
-Linear bind_output(Binder& b, const Tensor& embed_tokens, bool tied) {
-  if (!tied) return b.linear("lm_head", embed_tokens.dim(0), embed_tokens.dim(1), false, Component::kOutput);
+Linear bind_output(Binder& b, const Weight& embed_tokens, bool tied) {
+  if (!tied) return b.linear("lm_head", embed_tokens.rows(), embed_tokens.cols(), false, Component::kOutput);
   b.check_copy("lm_head.weight", embed_tokens);
   return {.weight = embed_tokens, .bias = {}, .lora = {}};
 }

@@ -151,7 +151,7 @@ class Qwen2Moe final : public Model {
  private:
   float eps_;
   Rope rope_;
-  Tensor embed_tokens_;  // [V, D]
+  Weight embed_tokens_;  // [V, D]
   std::vector<Layer> layers_;
   Tensor norm_;     // [D]
   Linear lm_head_;  // [V, D]
@@ -200,7 +200,7 @@ Qwen2Moe::Qwen2Moe(const Config& config, WeightSource& source, Backend& backend,
   const ModelShape& s = shape_;
   Binder b(source, backend, arena_, parameters_);
   rope_ = default_rope(b, config.rope_theta, s.head_dim, options.rope_precision);
-  embed_tokens_ = b.tensor("model.embed_tokens.weight", {s.vocab, s.hidden}, Component::kEmbedding);
+  embed_tokens_ = b.matrix("model.embed_tokens", s.vocab, s.hidden, Component::kEmbedding);
   for (size_t i = 0; i < s.layers.size(); ++i) {
     Binder layer = b.scope(fmt::format("model.layers.{}.", i));
     const AttentionShape attention{.heads = s.heads,

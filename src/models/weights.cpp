@@ -117,25 +117,45 @@ Binder Binder::scope(const std::string& prefix) const {
 Tensor Binder::tensor(const std::string& name, const Shape& shape, Component component) {
   const std::string full_name = prefix_ + name;
   Tensor placed = backend_.place_weight(source_.weight(full_name, shape));
-  parameters_.push_back({full_name, component, placed});
+  parameters_.push_back({full_name, component, placed, placed.elements(), placed.bytes()});
   return placed;
+}
+
+Weight Binder::matrix(const std::string& name, int64_t rows, int64_t cols, Component component) {
+  const std::string full_name = prefix_ + name;
+  Weight placed = place(source_.matrix(full_name, rows, cols));
+  parameters_.push_back({full_name + ".weight", component, placed.plain, rows * cols, placed.bytes()});
+  return placed;
+}
+
+Weight Binder::place(const Weight& host) {
+  if (host.packed == nullptr) return backend_.place_weight(host.plain);
+  PackedMatrix parts = *host.packed;
+  for (Tensor* part : {&parts.data, &parts.scales, &parts.zeros, &parts.group_of_column}) {
+    if (*part) *part = backend_.place_weight(*part);
+  }
+  return Weight(std::move(parts));
 }
 
 Linear Binder::linear(const std::string& name, int64_t out_features, int64_t in_features, bool bias,
                       Component component) {
   Linear linear;
-  linear.weight = tensor(name + ".weight", {out_features, in_features}, component);
+  linear.weight = matrix(name, out_features, in_features, component);
   if (bias) linear.bias = tensor(name + ".bias", {out_features}, component);
   return linear;
 }
 
-void Binder::check_copy(const std::string& name, const Tensor& original) {
+void Binder::check_copy(const std::string& name, const Weight& original) {
   const std::string full_name = prefix_ + name;
   if (!source_.has(full_name)) return;
-  const Tensor copy = source_.weight(full_name, original.shape());
+  if (!original.plain) {
+    throw Error(source_.place_of(full_name), tensor_item(full_name),
+                "absent, since the config ties it to a packed matrix", "a tensor");
+  }
+  const Tensor copy = source_.weight(full_name, original.plain.shape());
   std::vector<std::byte> bytes(static_cast<size_t>(original.bytes()));
-  backend_.copy_to_host(bytes.data(), original.data(), original.bytes());
-  if (copy.dtype() != original.dtype() || std::memcmp(copy.data(), bytes.data(), bytes.size()) != 0) {
+  backend_.copy_to_host(bytes.data(), original.plain.data(), original.bytes());
+  if (copy.dtype() != original.plain.dtype() || std::memcmp(copy.data(), bytes.data(), bytes.size()) != 0) {
     throw Error(source_.place_of(full_name), tensor_item(full_name),
                 "a copy of the tensor that the config ties it to", "other values");
   }

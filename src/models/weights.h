@@ -20,7 +20,9 @@ std::string_view name(Component component);
 struct Parameter {
   std::string name;  // as in the checkpoint
   Component component;
-  Tensor tensor;
+  Tensor tensor;  // absent for a packed matrix, which cannot be trained
+  int64_t elements;
+  int64_t bytes;  // as stored
 };
 
 // Where weights come from.
@@ -29,6 +31,10 @@ class WeightSource {
   virtual ~WeightSource() = default;
   // A host tensor of exactly this shape, in F32, F16 or BF16. Throws Error when there is none.
   virtual Tensor weight(const std::string& name, const Shape& shape) = 0;
+  // The matrix <name>.weight, in whatever format it is kept. Throws Error when there is none.
+  virtual Weight matrix(const std::string& name, int64_t rows, int64_t cols) {
+    return weight(name + ".weight", {rows, cols});
+  }
   virtual bool has(const std::string& name) const = 0;
   // Where a tensor that it has stands, for errors.
   virtual std::string place_of(const std::string& name) const = 0;
@@ -86,18 +92,22 @@ class Binder {
   Binder scope(const std::string& prefix) const;
 
   Tensor tensor(const std::string& name, const Shape& shape, Component component);
+  // <name>.weight [rows, cols]
+  Weight matrix(const std::string& name, int64_t rows, int64_t cols, Component component);
   // <name>.weight [out, in] and, with `bias`, <name>.bias [out].
   Linear linear(const std::string& name, int64_t out_features, int64_t in_features, bool bias,
                 Component component);
 
-  // For a tensor that is `original` under a second name: where the source has it, it must hold the same
-  // bytes. Throws Error when it does not.
-  void check_copy(const std::string& name, const Tensor& original);
+  // For a matrix that is `original` under a second name: where the source has it, it must hold the same
+  // elements. Throws Error when it does not.
+  void check_copy(const std::string& name, const Weight& original);
 
   Backend& backend() const { return backend_; }
   Arena& arena() const { return arena_; }  // lives as long as the model
 
  private:
+  Weight place(const Weight& host);  // on the device
+
   WeightSource& source_;
   Backend& backend_;
   Arena& arena_;

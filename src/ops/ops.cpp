@@ -7,14 +7,13 @@ namespace switchyard {
 namespace {
 
 // x weight^T (+ bias)
-Tensor matmul(Context& c, const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  Dim T{"T"}, K{"K"}, N{"N"};
+Tensor matmul(Context& c, const Tensor& x, const Weight& weight, const Tensor& bias) {
+  Dim T{"T"}, K{"K", weight.cols()}, N{"N", weight.rows()};
   check_shape("linear", "x", x, {&T, &K});
-  check_shape("linear", "weight", weight, {&N, &K});
   if (bias) check_shape("linear", "bias", bias, {&N});
-  Tensor out = make_result(c, {T.value, N.value}, {&x, &weight, &bias});
+  Tensor out = make_result(c, {T.value, N.value}, {&x, &weight.plain, &bias});
   c.backend.linear({.x = x.f32(),
-                    .weight = matrix_of(weight),
+                    .weight = weight.matrix(),
                     .bias = bias ? bias.data() : nullptr,
                     .bias_dtype = bias.dtype(),
                     .rows = T.value,
@@ -23,9 +22,9 @@ Tensor matmul(Context& c, const Tensor& x, const Tensor& weight, const Tensor& b
   c.tape->record(out, [=](Context& b, const float* d_out) {
     if (float* d_x = gradient(b, x)) {
       b.backend.linear_backward_input(
-          {.d_out = d_out, .weight = matrix_of(weight), .rows = T.value, .d_x = d_x});
+          {.d_out = d_out, .weight = weight.matrix(), .rows = T.value, .d_x = d_x});
     }
-    float* d_weight = gradient(b, weight);
+    float* d_weight = gradient(b, weight.plain);
     float* d_bias = gradient(b, bias);
     if (d_weight == nullptr && d_bias == nullptr) return;
     b.backend.linear_backward_weight({.d_out = d_out,
@@ -41,24 +40,19 @@ Tensor matmul(Context& c, const Tensor& x, const Tensor& weight, const Tensor& b
 
 }  // namespace
 
-Matrix matrix_of(const Tensor& weight) {
-  SY_CHECK(weight.shape().rank() == 2, "a matrix of shape {}", to_string(weight.shape()));
-  return {.data = weight.data(), .dtype = weight.dtype(), .rows = weight.dim(0), .cols = weight.dim(1)};
-}
-
-Tensor embedding(Context& c, const Tensor& ids, const Tensor& table) {
-  Dim T{"T"}, V{"V"}, D{"D"};
+Tensor embedding(Context& c, const Tensor& ids, const Weight& table) {
+  Dim T{"T"};
+  const int64_t D = table.cols();
   check_shape("embedding", "ids", ids, {&T});
-  check_shape("embedding", "table", table, {&V, &D});
-  Tensor out = make_result(c, {T.value, D.value}, {&table});
-  c.backend.embedding({.table = matrix_of(table), .ids = ids.i32(), .tokens = T.value, .out = out.f32()});
+  Tensor out = make_result(c, {T.value, D}, {&table.plain});
+  c.backend.embedding({.table = table.matrix(), .ids = ids.i32(), .tokens = T.value, .out = out.f32()});
   if (is_taped(c, out)) {
     c.tape->record(out, [=](Context& b, const float* d_out) {
       b.backend.embedding_backward({.ids = ids.i32(),
                                     .d_out = d_out,
                                     .tokens = T.value,
-                                    .hidden = D.value,
-                                    .d_table = gradient(b, table)});
+                                    .hidden = D,
+                                    .d_table = gradient(b, table.plain)});
     });
   }
   return out;

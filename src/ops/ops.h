@@ -18,14 +18,12 @@ struct Lora {
 
 // y = x weight^T + bias (+ lora). Models never mention LoRA: it lives here.
 struct Linear {
-  Tensor weight;  // [N, K]
+  Weight weight;  // [N, K]
   Tensor bias;    // [N] or absent
   std::optional<Lora> lora;
 };
 
-Matrix matrix_of(const Tensor& weight);  // a [rows, cols] tensor as the backend takes it
-
-Tensor embedding(Context& c, const Tensor& ids, const Tensor& table);                // [T], [V, D] -> [T, D]
+Tensor embedding(Context& c, const Tensor& ids, const Weight& table);                // [T], [V, D] -> [T, D]
 Tensor rms_norm(Context& c, const Tensor& x, const Tensor& weight, float eps);       // [T, D], [D] -> [T, D]
 Tensor linear(Context& c, const Tensor& x, const Linear& w);                         // [T, K] -> [T, N]
 Tensor add(Context& c, const Tensor& a, const Tensor& b, float scale = 1.0f);        // a + scale * b

@@ -54,8 +54,11 @@ void CpuBackend::embedding(const EmbeddingArgs& a) {
     SY_CHECK(a.ids[t] >= 0 && a.ids[t] < a.table.rows, "token id {} of a table of {}", a.ids[t],
              a.table.rows);
   }
-  for_ranges(a.tokens, streaming(2 * a.table.cols),
-             [&](int64_t begin, int64_t end) { kernels_.embedding(a, begin, end); });
+  for_ranges(a.tokens, streaming(2 * a.table.cols), [&](int64_t begin, int64_t end) {
+    if (a.table.is_plain()) return kernels_.embedding(a, begin, end);
+    for (int64_t t = begin; t < end; ++t)
+      decode_row(a.table, a.ids[t], 0, a.table.cols, a.out + t * a.table.cols);
+  });
 }
 
 void CpuBackend::rms_norm(const RmsNormArgs& a) {
