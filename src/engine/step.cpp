@@ -21,6 +21,20 @@ void StepBuilder::add(std::span<const int32_t> tokens, int64_t first_position, c
   }
 }
 
+Tensor StepBuilder::upload_own_rows(Context& c) const {
+  const int64_t longest = *std::max_element(positions_.begin(), positions_.end()) + 1;
+  std::vector<int32_t> table(blocks_.size() * static_cast<size_t>(longest), 0);
+  std::vector<int32_t> lengths(blocks_.size(), 0);
+  for (size_t row = 0; row < tokens_.size(); ++row) {
+    const auto sequence = static_cast<size_t>(sequences_[row]);
+    SY_CHECK(positions_[row] == lengths[sequence]++, "training on a sequence without its position {}",
+             lengths[sequence] - 1);
+    table[sequence * static_cast<size_t>(longest) + static_cast<size_t>(positions_[row])] =
+        static_cast<int32_t>(row);
+  }
+  return switchyard::upload(c, table).reshaped({static_cast<int64_t>(blocks_.size()), longest});
+}
+
 Batch StepBuilder::upload(Context& c, const PagedKvCache& cache) const {
   size_t max_blocks = 1;
   for (const auto& blocks : blocks_)
@@ -35,7 +49,8 @@ Batch StepBuilder::upload(Context& c, const PagedKvCache& cache) const {
           .sequences = switchyard::upload(c, sequences_),
           .block_table = switchyard::upload(c, table).reshaped(table_shape),
           .logit_rows = switchyard::upload(c, logit_rows_),
-          .kv_layers = cache.layers()};
+          .kv_layers = cache.layers(),
+          .own_rows = c.tape != nullptr && !tokens_.empty() ? upload_own_rows(c) : Tensor()};
 }
 
 void check_token_ids(const std::string& where, std::span<const int32_t> ids, int64_t vocab) {

@@ -27,6 +27,8 @@ class StepBuilder {
   Batch upload(Context& c, const PagedKvCache& cache) const;
 
  private:
+  Tensor upload_own_rows(Context& c) const;
+
   std::vector<int32_t> tokens_;
   std::vector<int32_t> positions_;
   std::vector<int32_t> sequences_;

@@ -140,6 +140,7 @@ Weight Binder::place(const Weight& host) {
 Linear Binder::linear(const std::string& name, int64_t out_features, int64_t in_features, bool bias,
                       Component component) {
   Linear linear;
+  linear.name = prefix_ + name;
   linear.weight = matrix(name, out_features, in_features, component);
   if (bias) linear.bias = tensor(name + ".bias", {out_features}, component);
   return linear;

@@ -102,6 +102,8 @@ class Binder {
   // elements. Throws Error when it does not.
   void check_copy(const std::string& name, const Weight& original);
 
+  bool has(const std::string& name) const { return source_.has(prefix_ + name); }
+
   Backend& backend() const { return backend_; }
   Arena& arena() const { return arena_; }  // lives as long as the model
 

@@ -16,6 +16,8 @@ struct Batch {
   Tensor block_table;  // [sequences, max_blocks] int32
   Tensor logit_rows;   // [M] int32: the rows whose logits are wanted, ascending
   std::span<const KvLayer> kv_layers;
+  // [sequences, longest] int32: the step's row of each position, for training, where all positions are rows.
+  Tensor own_rows = {};
 
   int64_t size() const { return tokens.dim(0); }
   const KvLayer& kv(int layer) const { return kv_layers[static_cast<size_t>(layer)]; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -90,6 +91,20 @@ void CpuBackend::gather_rows(const GatherRowsArgs& a) {
   for_ranges(a.rows, streaming(2 * a.cols), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       std::memcpy(a.out + i * a.cols, a.x + a.index[i] * a.cols, row_bytes);
+  });
+}
+
+void CpuBackend::copy_columns(const CopyColumnsArgs& a) {
+  for_ranges(a.rows, streaming(2 * a.cols), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const float* x = a.x + t * a.x_stride;
+      float* out = a.out + t * a.out_stride;
+      if (a.accumulate) {
+        std::transform(x, x + a.cols, out, out, std::plus<>());
+      } else {
+        std::copy_n(x, a.cols, out);
+      }
+    }
   });
 }
 

@@ -88,8 +88,8 @@ struct Kernels {
 
 // Positions that attention takes at once, up to an absolute multiple.
 inline constexpr int64_t kAttentionSpan = 256;
-constexpr int64_t attention_scratch_floats(int64_t queries, int64_t head_dim) {
-  return queries * (2 * head_dim + kAttentionSpan + 2);
+constexpr int64_t attention_scratch_floats(int64_t queries, int64_t head_dim, int64_t value_dim) {
+  return queries * (head_dim + value_dim + kAttentionSpan + 2);
 }
 
 const Kernels& kernels_of(Isa isa);  // the machine must have it
