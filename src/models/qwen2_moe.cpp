@@ -9,6 +9,7 @@
 #include "models/blocks.h"
 #include "models/families.h"
 #include "models/model.h"
+#include "models/rope.h"
 
 namespace switchyard {
 namespace {
@@ -18,7 +19,7 @@ struct Config {
   int64_t dense_width;  // F of layers without experts
   bool qkv_bias;
   float rms_norm_eps;
-  double rope_theta;
+  RopeConfig rope;
 };
 
 // Far above any published model, and low enough that no sum of its elements, bytes or cached values
@@ -102,12 +103,10 @@ void read_heads(const ConfigReader& config, ModelShape& shape) {
   }
 }
 
-double read_rope(const ConfigReader& config) {
-  const RopeConfig rope = read_rope_config(config, 10000.0);
-  if (rope.type != "default") {
-    throw Error(config.path(), "rope type", "default, the only one supported for qwen2_moe", rope.type);
-  }
-  return rope.theta;
+RopeConfig read_rope(const ConfigReader& config) {
+  RopeConfig rope = read_rope_config(config, 10000.0);
+  check_full_rotation(rope);
+  return rope;
 }
 
 Config read_config(const ConfigReader& config) {
@@ -132,7 +131,7 @@ Config read_config(const ConfigReader& config) {
           .dense_width = config.int_or("intermediate_size", 5632, 1, kMaxWidth),
           .qkv_bias = config.bool_or("qkv_bias", true),
           .rms_norm_eps = static_cast<float>(config.number_or("rms_norm_eps", 1e-6, 0, 1)),
-          .rope_theta = read_rope(config)};
+          .rope = read_rope(config)};
 }
 
 struct Layer {
@@ -150,7 +149,7 @@ class Qwen2Moe final : public Model {
 
  private:
   float eps_;
-  Rope rope_;
+  RotaryEmbedding rope_;
   Tensor embed_tokens_;  // [V, D]
   std::vector<Layer> layers_;
   Tensor norm_;     // [D]
@@ -161,12 +160,13 @@ Tensor Qwen2Moe::forward(Context& c, const Batch& batch) const {
   const auto observe = [&](int index, const Tensor& x) {
     if (c.observer != nullptr) c.observer->on_hidden_state(index, x);
   };
+  const Rope rope = rope_.for_step(c, batch);
   Tensor x = embedding(c, batch.tokens, embed_tokens_);  // [T, D]
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
     observe(i, x);
     const Layer& w = layers_[static_cast<size_t>(i)];
     Tensor h = rms_norm(c, x, w.input_layernorm, eps_);
-    x = add(c, x, w.self_attn.forward(c, h, batch, rope_, i));
+    x = add(c, x, w.self_attn.forward(c, h, batch, rope, i));
     h = rms_norm(c, x, w.post_attention_layernorm, eps_);
     x = add(c, x, feed_forward(c, w.mlp, h, i));
   }
@@ -199,7 +199,9 @@ Qwen2Moe::Qwen2Moe(const Config& config, WeightSource& source, Backend& backend,
   shape_ = config.shape;
   const ModelShape& s = shape_;
   Binder b(source, backend, arena_, parameters_);
-  rope_ = default_rope(b, config.rope_theta, s.head_dim, options.rope_precision);
+  rope_ = RotaryEmbedding::bind(b, config.rope, {.rotary_dim = s.head_dim, .max_positions = s.max_positions},
+                                options.rope_precision);
+  shape_.constant_rope_length = rope_.constant_length();
   embed_tokens_ = b.tensor("model.embed_tokens.weight", {s.vocab, s.hidden}, Component::kEmbedding);
   for (size_t i = 0; i < s.layers.size(); ++i) {
     Binder layer = b.scope(fmt::format("model.layers.{}.", i));
