@@ -158,14 +158,17 @@ struct HeadLinearArgs {
 
 // ---- attention ------------------------------------------------------------------------------------------
 
-// Rotates each head's pairs (i, i + A/2) by position * inverse_frequency[i]; `direction` +1, or -1 for
-// backward. cos and sin are multiplied by `attention_factor`. out may be x.
+// Rotates each head's pairs (i, i + A/2), or (2i, 2i + 1) if `interleaved`, by position *
+// inverse_frequencies[set, i]; `direction` +1, or -1 for backward. cos and sin are multiplied by
+// `attention_factor`. out may be x.
 struct RopeArgs {
   const float* x;                    // [T, heads, A]
   const int32_t* positions;          // [T]
-  const float* inverse_frequencies;  // [A/2]
+  const float* inverse_frequencies;  // [sets, A/2]
+  const int32_t* set_of_row;         // [T] or null: set 0 for every row
   float attention_factor;
   float direction;
+  bool interleaved;
   int64_t rows, heads, head_dim;
   float* out;
 };

@@ -76,6 +76,7 @@ class Session {
   struct Retained {
     CachedSequence cached;
     std::vector<int32_t> tokens;  // whose keys and values are cached
+    int64_t rope_length;          // the longest that any of the keys is rotated for
   };
 
   void admit();

@@ -8,7 +8,8 @@
 namespace switchyard {
 
 void StepBuilder::add(std::span<const int32_t> tokens, int64_t first_position, const CachedSequence& sequence,
-                      Logits logits) {
+                      Logits logits, std::optional<int64_t> prompt_length) {
+  const int64_t end = first_position + static_cast<int64_t>(tokens.size());
   const auto index = static_cast<int32_t>(blocks_.size());
   blocks_.emplace_back(sequence.blocks().begin(), sequence.blocks().end());
   for (size_t i = 0; i < tokens.size(); ++i) {
@@ -16,7 +17,9 @@ void StepBuilder::add(std::span<const int32_t> tokens, int64_t first_position, c
       logit_rows_.push_back(static_cast<int32_t>(tokens_.size()));
     }
     tokens_.push_back(tokens[i]);
-    positions_.push_back(static_cast<int32_t>(first_position + static_cast<int64_t>(i)));
+    const int64_t position = first_position + static_cast<int64_t>(i);
+    positions_.push_back(static_cast<int32_t>(position));
+    rope_lengths_.push_back(static_cast<int32_t>(std::max(position + 1, prompt_length.value_or(end))));
     sequences_.push_back(index);
   }
 }
@@ -50,7 +53,9 @@ Batch StepBuilder::upload(Context& c, const PagedKvCache& cache) const {
           .block_table = switchyard::upload(c, table).reshaped(table_shape),
           .logit_rows = switchyard::upload(c, logit_rows_),
           .kv_layers = cache.layers(),
-          .own_rows = c.tape != nullptr && !tokens_.empty() ? upload_own_rows(c) : Tensor()};
+          .own_rows = c.tape != nullptr && !tokens_.empty() ? upload_own_rows(c) : Tensor(),
+          .rope_lengths = rope_lengths_};
+          .rope_lengths = rope_lengths_};
 }
 
 void check_token_ids(const std::string& where, std::span<const int32_t> ids, int64_t vocab) {

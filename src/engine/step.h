@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,9 +17,10 @@ enum class Logits { kNone, kLast, kAll };  // for which of the added tokens logi
 class StepBuilder {
  public:
   // Adds tokens at positions first_position, first_position + 1, ... of a sequence whose blocks (already
-  // reserved for them) hold its earlier positions.
+  // reserved for them) hold its earlier positions. `prompt_length`: of the sequence's prompt, for
+  // Batch::rope_lengths; without it the added tokens end the prompt.
   void add(std::span<const int32_t> tokens, int64_t first_position, const CachedSequence& sequence,
-           Logits logits);
+           Logits logits, std::optional<int64_t> prompt_length = std::nullopt);
 
   int64_t tokens() const { return static_cast<int64_t>(tokens_.size()); }
   int64_t logit_rows() const { return static_cast<int64_t>(logit_rows_.size()); }
@@ -32,6 +34,7 @@ class StepBuilder {
   std::vector<int32_t> tokens_;
   std::vector<int32_t> positions_;
   std::vector<int32_t> sequences_;
+  std::vector<int32_t> rope_lengths_;
   std::vector<int32_t> logit_rows_;
   std::vector<std::vector<int32_t>> blocks_;  // by sequence of the step
 };

@@ -1,7 +1,5 @@
 #include "models/blocks.h"
 
-#include <cmath>
-
 #include "base/error.h"
 
 namespace switchyard {
@@ -146,20 +144,6 @@ Linear bind_output(Binder& b, const Weight& embed_tokens, bool tied) {
   if (!tied) return b.linear("lm_head", embed_tokens.rows(), embed_tokens.cols(), false, Component::kOutput);
   b.check_copy("lm_head.weight", embed_tokens);
   return {.weight = embed_tokens, .bias = {}, .lora = {}, .name = "lm_head"};
-}
-
-Rope default_rope(Binder& b, double theta, int64_t head_dim, DType precision) {
-  std::vector<float> frequencies;
-  for (int64_t i = 0; i < head_dim; i += 2) {
-    // In float32 throughout, as every checkpoint was trained.
-    const float exponent = static_cast<float>(i) / static_cast<float>(head_dim);
-    const float frequency = 1.0f / std::pow(static_cast<float>(theta), exponent);
-    frequencies.push_back(precision == DType::kBF16 ? bf16_to_f32(f32_to_bf16(frequency)) : frequency);
-  }
-  Rope rope{.inverse_frequencies = Tensor::empty(b.arena(), DType::kF32, {head_dim / 2})};
-  b.backend().copy_from_host(rope.inverse_frequencies.mutable_data(), frequencies.data(),
-                             rope.inverse_frequencies.bytes());
-  return rope;
 }
 
 }  // namespace switchyard

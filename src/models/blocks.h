@@ -92,7 +92,4 @@ std::unique_ptr<Experts> bind_experts(Binder b, int64_t experts, int64_t hidden,
 // The output matrix: lm_head.weight [V, D], or the embedding itself where the two are tied.
 Linear bind_output(Binder& b, const Weight& embed_tokens, bool tied);
 
-// Frequencies theta^(-2i/A) of the rope type `default`, rounded to `precision` (kF32 or kBF16).
-Rope default_rope(Binder& b, double theta, int64_t head_dim, DType precision);
-
 }  // namespace switchyard

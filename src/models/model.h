@@ -1,6 +1,7 @@
 // A model: its shape, its parameters, and its one forward function.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -45,7 +46,10 @@ struct ModelShape {
   bool normalize_weights = false;  // norm_topk_prob
   bool tied_embeddings = false;
   double router_aux_loss_coef = 0;  // weight of the balance loss in training
-  std::vector<LayerShape> layers;   // L
+  // Keys of sequences up to this length are rotated alike; those of a longer sequence may fit no other
+  // length.
+  int64_t constant_rope_length = INT64_MAX;
+  std::vector<LayerShape> layers;  // L
 
   int64_t layer_count() const { return static_cast<int64_t>(layers.size()); }
   int64_t kv_bytes_per_token(DType dtype) const {

@@ -10,14 +10,18 @@ Tensor rope(Context& c, const Tensor& x, const Tensor& positions, const Rope& ro
   check_shape("rope", "x", x, {&T, &HA});
   check_shape("rope", "positions", positions, {&T});
   const int64_t head_dim = HA.value / heads;
-  SY_CHECK(rope.inverse_frequencies.elements() * 2 == head_dim, "rope: {} frequencies for heads of {}",
-           rope.inverse_frequencies.elements(), head_dim);
+  Dim sets{"sets"}, pairs{"A/2", head_dim / 2};
+  check_shape("rope", "inverse_frequencies", rope.inverse_frequencies, {&sets, &pairs});
+  if (rope.set_of_row) check_shape("rope", "set_of_row", rope.set_of_row, {&T});
+  SY_CHECK(rope.set_of_row || sets.value == 1, "rope: {} sets for rows that name none", sets.value);
   const auto args = [=](const float* from, float direction, float* to) -> RopeArgs {
     return {.x = from,
             .positions = positions.i32(),
             .inverse_frequencies = rope.inverse_frequencies.f32(),
+            .set_of_row = rope.set_of_row ? rope.set_of_row.i32() : nullptr,
             .attention_factor = rope.attention_factor,
             .direction = direction,
+            .interleaved = rope.interleaved,
             .rows = T.value,
             .heads = heads,
             .head_dim = head_dim,

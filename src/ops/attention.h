@@ -6,10 +6,12 @@
 
 namespace switchyard {
 
-// Frequencies of rotary position embedding (Su et al. 2021), halves convention: pairs are (i, i + A/2).
+// Frequencies of rotary position embedding (Su et al. 2021) for the rows of a step.
 struct Rope {
-  Tensor inverse_frequencies;     // [A/2]
+  Tensor inverse_frequencies;     // [sets, A/2]
+  Tensor set_of_row;              // [T] int32; absent: set 0 for all rows
   float attention_factor = 1.0f;  // cos and sin are multiplied by it
+  bool interleaved = false;       // pairs (2i, 2i + 1), else (i, i + A/2)
 };
 
 struct AttentionShape {

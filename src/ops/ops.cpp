@@ -38,6 +38,12 @@ Tensor matmul(Context& c, const Tensor& x, const Weight& weight, const Tensor& b
   return out;
 }
 
+Tensor upload(Context& c, DType dtype, const void* values, size_t count) {
+  Tensor out = Tensor::empty(c.arena, dtype, {static_cast<int64_t>(count)});
+  c.backend.copy_from_host(out.mutable_data(), values, out.bytes());
+  return out;
+}
+
 }  // namespace
 
 Tensor embedding(Context& c, const Tensor& ids, const Weight& table) {
@@ -231,9 +237,11 @@ Tensor cross_entropy(Context& c, const Tensor& logits, const Tensor& targets) {
 }
 
 Tensor upload(Context& c, std::span<const int32_t> values) {
-  Tensor out = Tensor::empty(c.arena, DType::kI32, {static_cast<int64_t>(values.size())});
-  c.backend.copy_from_host(out.mutable_data(), values.data(), out.bytes());
-  return out;
+  return upload(c, DType::kI32, values.data(), values.size());
+}
+
+Tensor upload(Context& c, std::span<const float> values) {
+  return upload(c, DType::kF32, values.data(), values.size());
 }
 
 }  // namespace switchyard

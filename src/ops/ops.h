@@ -38,7 +38,8 @@ Tensor concat_columns(Context& c, const Tensor& a, const Tensor& b);            
 // Mean over rows with target >= 0 of the negative log likelihood. [T, V], [T] -> [1]
 Tensor cross_entropy(Context& c, const Tensor& logits, const Tensor& targets);
 
-// A temporary with the given int32 values on the device.
+// A temporary with the given values on the device.
 Tensor upload(Context& c, std::span<const int32_t> values);
+Tensor upload(Context& c, std::span<const float> values);
 
 }  // namespace switchyard

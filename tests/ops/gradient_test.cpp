@@ -322,7 +322,8 @@ GradientCase rope_gradient() {
   constexpr int64_t A = 4;
   const auto rope = [](Device& d, const Values& x, float direction) {
     float* out = d.float_output(T * H * A);
-    d.backend().rope({d.floats(x), d.ints({0, 1, 9}), d.floats({1.0f, 0.1f}), 1.1f, direction, T, H, A, out});
+    d.backend().rope({d.floats(x), d.ints({0, 1, 9}), d.floats({1.0f, 0.1f}), nullptr, 1.1f, direction, false,
+                      T, H, A, out});
     return d.read(out, T * H * A);
   };
   return {"rope",

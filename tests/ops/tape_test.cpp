@@ -61,7 +61,7 @@ class Block {
     shared_down_ = {.weight = matrix("shared_down", D, F), .bias = {}, .lora = {}};
     shared_scale_ = {.weight = matrix("shared_scale", 1, D), .bias = {}, .lora = {}};
     head_ = {.weight = matrix("head", V, D), .bias = {}, .lora = {}};
-    rope_.inverse_frequencies = Tensor::empty(arena_, DType::kF32, {A / 2});
+    rope_.inverse_frequencies = Tensor::empty(arena_, DType::kF32, {1, A / 2});
     const Values frequencies{1.0f, 0.1f};
     backend_.copy_from_host(rope_.inverse_frequencies.mutable_data(), frequencies.data(), A / 2 * 4);
     for (Tensor& cache : cache_)

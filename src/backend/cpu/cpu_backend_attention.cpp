@@ -103,6 +103,26 @@ void row_gradients(const Kernels& kernels, const AttentionBackwardArgs& a, int64
   if (a.d_q != nullptr) kernels.outer(to_heads(a, slopes, a.k + keys, seen, a.d_q + heads));
 }
 
+// The cosines and sines that the kernels for a row take.
+void write_angles(const RopeArgs& a, int64_t row, float* cosines, float* sines) {
+  const int64_t half = a.head_dim / 2;
+  const int64_t set = a.set_of_row == nullptr ? 0 : a.set_of_row[row];
+  for (int64_t i = 0; i < half; ++i) {
+    // The angle is rounded to float32, as every trained checkpoint saw it.
+    const float angle = static_cast<float>(a.positions[row]) * a.inverse_frequencies[set * half + i];
+    const float cosine = std::cos(angle) * a.attention_factor;
+    const float sine = std::sin(angle) * a.attention_factor * a.direction;
+    if (a.interleaved) {
+      cosines[2 * i] = cosines[2 * i + 1] = cosine;
+      sines[2 * i] = -sine;
+      sines[2 * i + 1] = sine;
+    } else {
+      cosines[i] = cosine;
+      sines[i] = sine;
+    }
+  }
+}
+
 }  // namespace
 
 void CpuBackend::rope(const RopeArgs& a) {
@@ -110,16 +130,12 @@ void CpuBackend::rope(const RopeArgs& a) {
   const int64_t row = a.heads * a.head_dim;
   const double row_nanoseconds = kSinCosNanoseconds * static_cast<double>(half) + streaming(2 * row);
   for_ranges(a.rows, row_nanoseconds, [&](int64_t begin, int64_t end) {
-    float* cosines = thread_scratch(2 * half);
-    float* sines = cosines + half;
+    float* cosines = thread_scratch(2 * a.head_dim);
+    float* sines = cosines + a.head_dim;
+    const auto rotate = a.interleaved ? kernels_.rotate_interleaved : kernels_.rotate_halves;
     for (int64_t t = begin; t < end; ++t) {
-      for (int64_t i = 0; i < half; ++i) {
-        // The angle is rounded to float32, as every trained checkpoint saw it.
-        const float angle = static_cast<float>(a.positions[t]) * a.inverse_frequencies[i];
-        cosines[i] = std::cos(angle) * a.attention_factor;
-        sines[i] = std::sin(angle) * a.attention_factor * a.direction;
-      }
-      kernels_.rotate(a.x + t * row, cosines, sines, a.heads, a.head_dim, a.out + t * row);
+      write_angles(a, t, cosines, sines);
+      rotate(a.x + t * row, cosines, sines, a.heads, a.head_dim, a.out + t * row);
     }
   });
 }

@@ -31,18 +31,22 @@ double dot(const float* a, const float* b, int64_t count) {
 void ReferenceBackend::rope(const RopeArgs& a) {
   const int64_t half = a.head_dim / 2;
   for (int64_t t = 0; t < a.rows; ++t) {
+    const float* inverse_frequencies =
+        a.inverse_frequencies + (a.set_of_row == nullptr ? 0 : a.set_of_row[t]) * half;
     for (int64_t h = 0; h < a.heads; ++h) {
       const float* x = a.x + (t * a.heads + h) * a.head_dim;
       float* out = a.out + (t * a.heads + h) * a.head_dim;
       for (int64_t i = 0; i < half; ++i) {
         // The angle is rounded to float32, as every trained checkpoint saw it.
-        const float angle = static_cast<float>(a.positions[t]) * a.inverse_frequencies[i];
+        const float angle = static_cast<float>(a.positions[t]) * inverse_frequencies[i];
         const double c = std::cos(static_cast<double>(angle)) * a.attention_factor;
         const double s = std::sin(static_cast<double>(angle)) * a.attention_factor * a.direction;
-        const double first = x[i];
-        const double second = x[i + half];
-        out[i] = static_cast<float>(first * c - second * s);
-        out[i + half] = static_cast<float>(second * c + first * s);
+        const int64_t one = a.interleaved ? 2 * i : i;
+        const int64_t other = a.interleaved ? 2 * i + 1 : i + half;
+        const double first = x[one];
+        const double second = x[other];
+        out[one] = static_cast<float>(first * c - second * s);
+        out[other] = static_cast<float>(second * c + first * s);
       }
     }
   }
