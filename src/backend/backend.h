@@ -238,21 +238,42 @@ struct AttentionBackwardArgs {
 
 // ---- routing and experts --------------------------------------------------------------------------------
 
-// Softmax over all experts, then the K best, then (if `normalize`) weights divided by their sum, then
-// `scaling`. Equal probabilities go to the lower expert id. A row with a NaN logit is recorded as a fault
-// (see take_routing_fault) and gets experts 0..K-1 with NaN weights.
+// More experts than any published router has; kernels keep a row of scores on their stack.
+inline constexpr int64_t kMaxRoutedExperts = 1024;
+
+enum class RouterScore { kSoftmax, kSigmoid };
+enum class GroupScore {
+  kBest,     // the group's best selection score (DeepSeek-V2)
+  kBestTwo,  // the sum of its two best (DeepSeek-V3)
+};
+
+// For each row:
+//   scores[e]     softmax of the logits over all experts, or their sigmoids
+//   selection[e]  scores[e] + selection_bias[e]; minus infinity in groups that are not kept
+//   experts       the K of largest selection, best first; equal ones in ascending id
+//   weights[k]    scaling * scores[expert k], divided, if `normalize`, by the sum of the chosen scores +
+//   epsilon
+// Groups are runs of E / groups neighbouring experts; the kept_groups of largest score are kept, equal ones
+// in ascending order. A row with a NaN logit is recorded as a fault (see take_routing_fault) and gets experts
+// 0..K-1 with NaN scores and weights.
 struct RouteArgs {
-  const float* logits;  // [T, E]
-  int64_t rows, experts, top_k;
-  bool normalize;
-  float scaling;
-  int32_t layer;         // for the fault report
-  float* probabilities;  // [T, E]
-  int32_t* expert_ids;   // [T, K], best first
+  const float* logits;           // [T, E]
+  int64_t rows, experts, top_k;  // E at most kMaxRoutedExperts
+  RouterScore score = RouterScore::kSoftmax;
+  const float* selection_bias = nullptr;  // [E] or null
+  int64_t groups = 1;                     // a divisor of E
+  int64_t kept_groups = 1;                // K <= kept_groups * E / groups
+  GroupScore group_score = GroupScore::kBest;
+  bool normalize = false;
+  float epsilon = 0;
+  float scaling = 1;
+  int32_t layer = 0;     // for the fault report
+  float* probabilities;  // [T, E]: the scores
+  int32_t* expert_ids;   // [T, K]
   float* weights;        // [T, K]
 };
 struct RouteBackwardArgs {
-  RouteArgs forward;             // as after the forward pass
+  RouteArgs forward;             // as after the forward pass; the choice is a constant
   const float* d_weights;        // [T, K] or null
   const float* d_probabilities;  // [T, E] or null
   float* d_logits;               // [T, E]

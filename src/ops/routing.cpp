@@ -5,11 +5,29 @@
 #include "ops/tape.h"
 
 namespace switchyard {
+namespace {
+
+void check_rule(const RoutingRule& rule, int64_t experts) {
+  SY_CHECK(experts <= kMaxRoutedExperts, "route: {} experts, at most {}", experts, kMaxRoutedExperts);
+  SY_CHECK(rule.n_group >= 1 && experts % rule.n_group == 0, "route: {} experts in {} groups", experts,
+           rule.n_group);
+  SY_CHECK(rule.topk_group >= 1 && rule.topk_group <= rule.n_group, "route: {} of {} groups", rule.topk_group,
+           rule.n_group);
+  const int64_t eligible = rule.topk_group * (experts / rule.n_group);
+  SY_CHECK(rule.top_k >= 1 && rule.top_k <= eligible, "route: {} of {} experts", rule.top_k, eligible);
+  if (rule.selection_bias) {
+    const Tensor& bias = rule.selection_bias;
+    SY_CHECK(bias.dtype() == DType::kF32 && bias.elements() == experts,
+             "a selection bias {} {} for {} experts", name(bias.dtype()), to_string(bias.shape()), experts);
+  }
+}
+
+}  // namespace
 
 Routing route(Context& c, const Tensor& logits, const RoutingRule& rule, int layer) {
   Dim T{"T"}, E{"E"};
   check_shape("route", "logits", logits, {&T, &E});
-  SY_CHECK(rule.top_k >= 1 && rule.top_k <= E.value, "route: {} of {} experts", rule.top_k, E.value);
+  check_rule(rule, E.value);
   const Routing routing{.probabilities = make_result(c, logits.shape(), {&logits}),
                         .expert_ids = Tensor::empty(c.arena, DType::kI32, {T.value, rule.top_k}),
                         .weights = make_result(c, {T.value, rule.top_k}, {&logits})};
@@ -17,7 +35,13 @@ Routing route(Context& c, const Tensor& logits, const RoutingRule& rule, int lay
                        .rows = T.value,
                        .experts = E.value,
                        .top_k = rule.top_k,
+                       .score = rule.score,
+                       .selection_bias = rule.selection_bias ? rule.selection_bias.f32() : nullptr,
+                       .groups = rule.n_group,
+                       .kept_groups = rule.topk_group,
+                       .group_score = rule.group_score,
                        .normalize = rule.normalize,
+                       .epsilon = rule.epsilon,
                        .scaling = rule.scaling,
                        .layer = layer,
                        .probabilities = routing.probabilities.f32(),

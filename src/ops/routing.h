@@ -9,16 +9,22 @@
 
 namespace switchyard {
 
-// How a family turns router logits into a choice. Fixed by the checkpoint.
+// How a family turns router logits into a choice (RouteArgs has the formulas). Fixed by the checkpoint.
 struct RoutingRule {
   int64_t top_k;         // K
   bool normalize;        // norm_topk_prob: weights divided by their sum
+  float epsilon = 0;     // added to that sum: 1e-20 in DeepSeek-V3
   float scaling = 1.0f;  // routed_scaling_factor
+  RouterScore score = RouterScore::kSoftmax;
+  Tensor selection_bias = {};  // e_score_correction_bias: [E] float32, or none
+  int64_t n_group = 1;         // groups of equally many experts
+  int64_t topk_group = 1;      // of them are kept
+  GroupScore group_score = GroupScore::kBest;
 };
 
 // The choice for each token of a step: a value that can be watched, kept and replayed.
 struct Routing {
-  Tensor probabilities;  // [T, E]
+  Tensor probabilities;  // [T, E]: softmax probabilities, or sigmoid scores
   Tensor expert_ids;     // [T, K] int32, best first
   Tensor weights;        // [T, K]
   int64_t experts() const { return probabilities.dim(1); }

@@ -14,7 +14,7 @@ namespace {
 
 using Values = std::vector<float>;
 constexpr int64_t T = 5, E = 4, K = 2;
-constexpr RoutingRule kRule{.top_k = K, .normalize = false};
+const RoutingRule kRule{.top_k = K, .normalize = false};
 
 class BalanceLossTest : public testing::Test {
  protected:

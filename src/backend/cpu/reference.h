@@ -44,18 +44,20 @@ class ReferenceBackend : public Backend {
   void attention(const AttentionArgs&) override;
   void attention_backward(const AttentionBackwardArgs&) override;
 
-  // reference_experts.cpp
+  // reference_routing.cpp
   void route(const RouteArgs&) override;
   void route_backward(const RouteBackwardArgs&) override;
+  void routing_sums(const RoutingSumsArgs&) override;
+  void balance_loss(const BalanceLossArgs&) override;
+  void balance_loss_backward(const BalanceLossBackwardArgs&) override;
+
+  // reference_experts.cpp
   void dispatch_plan(const DispatchPlanArgs&) override;
   void expert_linear(const ExpertLinearArgs&) override;
   void expert_linear_backward_input(const ExpertLinearBackwardInputArgs&) override;
   void expert_linear_backward_weight(const ExpertLinearBackwardWeightArgs&) override;
   void combine(const CombineArgs&) override;
   void combine_backward(const CombineBackwardArgs&) override;
-  void routing_sums(const RoutingSumsArgs&) override;
-  void balance_loss(const BalanceLossArgs&) override;
-  void balance_loss_backward(const BalanceLossBackwardArgs&) override;
 
  protected:
   void record_routing_fault(RoutingFault fault);  // keeps the smallest layer, then row

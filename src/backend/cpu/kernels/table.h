@@ -5,7 +5,7 @@
 #include "backend/cpu/kernels/dot.h"
 #include "backend/cpu/kernels/elementwise.h"
 #include "backend/cpu/kernels/outer.h"
-#include "backend/cpu/kernels/softmax.h"
+#include "backend/cpu/kernels/route.h"
 
 namespace switchyard {
 namespace {
