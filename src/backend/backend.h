@@ -106,8 +106,8 @@ struct GatherRowsBackwardArgs {
   float* d_x;
 };
 
-// Copies a block of columns: out[t, i] = x[t, i] for i < cols, or adds it where `accumulate`. The backward of a
-// copy is a copy the other way.
+// Copies a block of columns: out[t, i] = x[t, i] for i < cols, or adds it where `accumulate`. The backward of
+// a copy is a copy the other way.
 struct CopyColumnsArgs {
   const float* x;
   int64_t x_stride;  // elements from one row to the next
@@ -144,7 +144,8 @@ struct LinearBackwardWeightArgs {
   float* d_bias;    // [N] or null
 };
 
-// A linear layer whose rows belong to heads: with W_h rows [h * head_rows + first_row, + rows_used) of `weight`,
+// A linear layer whose rows belong to heads: with W_h rows [h * head_rows + first_row, + rows_used) of
+// `weight`,
 //   out[t, h, n] = sum_k x[t, h, k] W_h[n, k], or where `transposed`
 //   out[t, h, k] = sum_n x[t, h, n] W_h[n, k].
 struct HeadLinearArgs {

@@ -55,7 +55,6 @@ Batch StepBuilder::upload(Context& c, const PagedKvCache& cache) const {
           .kv_layers = cache.layers(),
           .own_rows = c.tape != nullptr && !tokens_.empty() ? upload_own_rows(c) : Tensor(),
           .rope_lengths = rope_lengths_};
-          .rope_lengths = rope_lengths_};
 }
 
 void check_token_ids(const std::string& where, std::span<const int32_t> ids, int64_t vocab) {

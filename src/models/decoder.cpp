@@ -8,12 +8,13 @@ Tensor Decoder::forward(Context& c, const Batch& batch) const {
   const auto observe = [&](int index, const Tensor& x) {
     if (c.observer != nullptr) c.observer->on_hidden_state(index, x);
   };
+  const Rope rope = rope_.for_step(c, batch);
   Tensor x = embedding(c, batch.tokens, embed_tokens_);  // [T, D]
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
     observe(i, x);
     const Layer& w = layers_[static_cast<size_t>(i)];
     Tensor h = rms_norm(c, x, w.input_layernorm, eps_);
-    x = add(c, x, attend(c, w.self_attn, h, batch, rope_, i));
+    x = add(c, x, attend(c, w.self_attn, h, batch, rope, i));
     h = rms_norm(c, x, w.post_attention_layernorm, eps_);
     x = add(c, x, feed_forward(c, w.mlp, h, i));
   }
@@ -36,7 +37,8 @@ Decoder::Decoder(const DecoderConfig& config, WeightSource& source, Backend& bac
   shape_ = config.shape;
   const ModelShape& s = shape_;
   Binder b(source, backend, arena_, parameters_);
-  rope_ = default_rope(b, config.rope.theta, config.rope_dim, options.rope_precision);
+  rope_ = RotaryEmbedding::bind(b, config.rope, config.rope_shape, options.rope_precision);
+  shape_.constant_rope_length = rope_.constant_length();
   embed_tokens_ = b.matrix("model.embed_tokens", s.vocab, s.hidden, Component::kEmbedding);
   for (size_t i = 0; i < s.layers.size(); ++i) {
     Binder layer = b.scope(fmt::format("model.layers.{}.", i));

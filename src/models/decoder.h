@@ -1,5 +1,6 @@
-// The decoder that all families share: pre-norm layers of attention and feed-forward, one final norm, one output
-// matrix. A family is a reading of the config and a choice of blocks for each layer; see the family files.
+// The decoder that all families share: pre-norm layers of attention and feed-forward, one final norm, one
+// output matrix. A family is a reading of the config and a choice of blocks for each layer; see the family
+// files.
 #pragma once
 
 #include <functional>
@@ -8,6 +9,7 @@
 #include "models/blocks.h"
 #include "models/families.h"
 #include "models/model.h"
+#include "models/rope.h"
 
 namespace switchyard {
 
@@ -16,8 +18,7 @@ struct DecoderConfig {
   ModelShape shape;
   float rms_norm_eps = 0;
   RopeConfig rope;
-  int64_t rope_dim = 0;  // rotated elements of a head
-  bool rope_interleaved = false;  // pairs are neighbours in the checkpoint
+  RopeShape rope_shape{};
 };
 
 // The two blocks of a layer.
@@ -45,7 +46,7 @@ class Decoder final : public Model {
   };
 
   float eps_;
-  Rope rope_;
+  RotaryEmbedding rope_;
   Weight embed_tokens_;  // [V, D]
   std::vector<Layer> layers_;
   Tensor norm_;     // [D]

@@ -1,11 +1,10 @@
 // DeepSeek: MoE v1 (deepseek-moe-16b), V2 and V2-Lite, V3 and R1. Keys and defaults of V2 and V3 follow
-// transformers' config classes; v1 follows the model code published with its checkpoints. They share fine-grained
-// experts beside shared ones that every token passes through, after a few dense layers.
-#include "models/family_config.h"
-
+// transformers' config classes; v1 follows the model code published with its checkpoints. They share
+// fine-grained experts beside shared ones that every token passes through, after a few dense layers.
 #include <cmath>
 
 #include "base/error.h"
+#include "models/family_config.h"
 
 namespace switchyard {
 namespace {
@@ -31,13 +30,13 @@ SparseMoe bind_moe(Binder b, const ModelShape& s, const RoutingRule& rule) {
   return {.gate = b.linear("gate", s.experts, s.hidden, false, Component::kRouter),
           .rule = rule,
           .experts = bind_experts(b, s.experts, s.hidden, s.expert_width),
-          .shared_expert =
-              GatedMlp::bind(b.scope("shared_experts."), s.hidden, s.shared_width, Component::kSharedExperts)};
+          .shared_expert = GatedMlp::bind(b.scope("shared_experts."), s.hidden, s.shared_width,
+                                          Component::kSharedExperts)};
 }
 
 // n_group and topk_group; one group of all experts is no limit.
-void read_groups(const ConfigReader& config, const ModelShape& s, int64_t absent_groups,
-                 int64_t absent_top, RoutingRule& rule) {
+void read_groups(const ConfigReader& config, const ModelShape& s, int64_t absent_groups, int64_t absent_top,
+                 RoutingRule& rule) {
   const int64_t groups = config.optional_int("n_group", 1, kMaxExperts).value_or(absent_groups);
   const int64_t top = config.optional_int("topk_group", 1, kMaxExperts).value_or(absent_top);
   if (s.experts == 0) return;
@@ -50,8 +49,8 @@ void read_groups(const ConfigReader& config, const ModelShape& s, int64_t absent
                 fmt::format("at most {} groups, with at least {} experts in them", groups, s.top_k),
                 fmt::format("{}", top));
   }
-  rule.groups = groups;
-  rule.top_groups = top;
+  rule.n_group = groups;
+  rule.topk_group = top;
 }
 
 struct LatentConfig {
@@ -77,14 +76,16 @@ LatentConfig read_latent(const ConfigReader& config, DecoderConfig& decoder) {
                 fmt::format("{}", s.heads));
   }
   if (latent.rope_dim % 2 != 0) {
-    throw Error(config.path(), "key 'qk_rope_head_dim'", "an even number", fmt::format("{}", latent.rope_dim));
+    throw Error(config.path(), "key 'qk_rope_head_dim'", "an even number",
+                fmt::format("{}", latent.rope_dim));
   }
   require_value(config, "qk_head_dim", latent.key_dim());
   s.head_dim = latent.key_dim();
   s.kv_heads = s.heads;
   s.kv = latent.kv();
-  decoder.rope_dim = latent.rope_dim;
-  latent.scale = latent_score_scale(decoder.rope, latent.key_dim());
+  decoder.rope_shape.rotary_dim = latent.rope_dim;
+  latent.scale = static_cast<float>(
+      deepseek_attention_scale(decoder.rope, 1.0 / std::sqrt(static_cast<double>(latent.key_dim()))));
   return {latent, config.required_int("intermediate_size", 1, kMaxWidth)};
 }
 
@@ -102,7 +103,7 @@ std::unique_ptr<Model> make_latent(const DecoderConfig& decoder, const LatentCon
         SparseMoe moe = bind_moe(mlp, s, rule);
         if (selection_bias) {
           moe.rule.selection_bias =
-              mlp.tensor("gate.e_score_correction_bias", {s.experts}, Component::kRouter);
+              mlp.float_vector("gate.e_score_correction_bias", s.experts, Component::kRouter);
         }
         return {std::move(self_attn), std::move(moe)};
       });
@@ -121,7 +122,7 @@ std::unique_ptr<Model> make_deepseek(const ConfigReader& config, WeightSource& s
   const int64_t dense_width = config.required_int("intermediate_size", 1, kMaxWidth);
   const bool bias = config.bool_or("attention_bias", false);
   config.finish(options.ignored_keys);
-  const RoutingRule rule{.top_k = s.top_k, .normalize = s.normalize_weights, .normalize_eps = kNormalizeEps};
+  const RoutingRule rule{.top_k = s.top_k, .normalize = s.normalize_weights, .epsilon = kNormalizeEps};
 
   return std::make_unique<Decoder>(
       decoder, source, backend, options, [&](Binder layer, size_t i) -> DecoderBlocks {
@@ -139,7 +140,7 @@ std::unique_ptr<Model> make_deepseek_v2(const ConfigReader& config, WeightSource
   ModelShape& s = decoder.shape;
   read_experts(config, 0, s);
   const LatentConfig latent = read_latent(config, decoder);
-  decoder.rope_interleaved = true;
+  decoder.rope_shape.interleaved = true;
   require_value(config, "scoring_func", "softmax");
   require_value(config, "mlp_bias", false);
   require_value(config, "norm_topk_prob", false);  // the published code and transformers disagree on true
@@ -149,7 +150,7 @@ std::unique_ptr<Model> make_deepseek_v2(const ConfigReader& config, WeightSource
   const std::string method = config.string_or("topk_method", "greedy");
   read_groups(config, s, 1, 1, rule);
   if (method == "greedy") {
-    rule.groups = rule.top_groups = 1;
+    rule.n_group = rule.topk_group = 1;
   } else if (method != "group_limited_greedy") {
     throw Error(config.path(), "key 'topk_method'", "greedy or group_limited_greedy", printable(method));
   }
@@ -166,16 +167,16 @@ std::unique_ptr<Model> make_deepseek_v3(const ConfigReader& config, WeightSource
   ModelShape& s = decoder.shape;
   read_experts(config, 3, s);
   const LatentConfig latent = read_latent(config, decoder);
-  decoder.rope_interleaved = config.bool_or("rope_interleave", true);
+  decoder.rope_shape.interleaved = config.bool_or("rope_interleave", true);
   require_value(config, "scoring_func", "sigmoid");
   require_value(config, "topk_method", "noaux_tc");
   s.normalize_weights = config.bool_or("norm_topk_prob", true);
   RoutingRule rule{.top_k = s.top_k,
                    .normalize = s.normalize_weights,
+                   .epsilon = kNormalizeEps,
                    .scaling = static_cast<float>(config.number_or("routed_scaling_factor", 2.5, 0, 1e6)),
-                   .scoring = Scoring::kSigmoid,
-                   .normalize_eps = kNormalizeEps,
-                   .group_score = GroupScore::kSumOfTwoBest};
+                   .score = RouterScore::kSigmoid,
+                   .group_score = GroupScore::kBestTwo};
   read_groups(config, s, 8, 4, rule);
   config.find("ep_size");
   // Layers that predict further tokens stand behind the model's own.

@@ -1,5 +1,5 @@
-// The dense families that mixtures are compared with, distilled into and grown from: Qwen2 and 2.5, Qwen3, Llama 2
-// and 3 with SmolLM2, Mistral. Keys and defaults follow transformers' config class of each.
+// The dense families that mixtures are compared with, distilled into and grown from: Qwen2 and 2.5, Qwen3,
+// Llama 2 and 3 with SmolLM2, Mistral. Keys and defaults follow transformers' config class of each.
 #include "models/family_config.h"
 
 namespace switchyard {
@@ -13,8 +13,8 @@ std::unique_ptr<Model> make_dense(const ConfigReader& config, const DecoderConfi
   config.finish(options.ignored_keys);
   return std::make_unique<Decoder>(
       decoder, source, backend, options, [&](Binder layer, size_t i) -> DecoderBlocks {
-        auto self_attn = GroupedAttention::bind(layer.scope("self_attn."), s.hidden, grouped_attention(s, i),
-                                                attention);
+        auto self_attn =
+            GroupedAttention::bind(layer.scope("self_attn."), s.hidden, grouped_attention(s, i), attention);
         return {std::move(self_attn),
                 GatedMlp::bind(layer.scope("mlp."), s.hidden, width, Component::kDense, mlp_bias)};
       });
@@ -38,14 +38,12 @@ std::unique_ptr<Model> make_qwen2(const ConfigReader& config, WeightSource& sour
 
 std::unique_ptr<Model> make_qwen3(const ConfigReader& config, WeightSource& source, Backend& backend,
                                   const LoadOptions& options) {
-  DecoderConfig decoder = read_decoder(
-      config, {.family = "qwen3", .max_positions = 32768, .kv_heads = 32, .head_dim = 128});
+  DecoderConfig decoder =
+      read_decoder(config, {.family = "qwen3", .max_positions = 32768, .kv_heads = 32, .head_dim = 128});
   read_qwen_windows(config, decoder.shape);
   const bool bias = config.bool_or("attention_bias", false);
-  const AttentionParts attention{.qkv_bias = bias,
-                                 .o_bias = bias,
-                                 .norm = QkNorm::kPerHead,
-                                 .norm_eps = decoder.rms_norm_eps};
+  const AttentionParts attention{
+      .qkv_bias = bias, .o_bias = bias, .norm = QkNorm::kPerHead, .norm_eps = decoder.rms_norm_eps};
   return make_dense(config, decoder, attention, false, source, backend, options);
 }
 

@@ -51,10 +51,10 @@ DecoderConfig read_decoder(const ConfigReader& config, const FamilyDefaults& def
   if (activation != "silu") throw Error(config.path(), "key 'hidden_act'", "silu", printable(activation));
   const int64_t layers = config.required_int("num_hidden_layers", 1, kMaxLayers);
   shape.layers.assign(static_cast<size_t>(layers), LayerShape{.window = 0, .experts = 0});
-  decoder.rms_norm_eps =
-      static_cast<float>(config.number_or("rms_norm_eps", defaults.rms_norm_eps, 0, 1));
+  decoder.rms_norm_eps = static_cast<float>(config.number_or("rms_norm_eps", defaults.rms_norm_eps, 0, 1));
   decoder.rope = read_rope_config(config, defaults.rope_theta);
-  decoder.rope_dim = shape.head_dim;
+  check_full_rotation(decoder.rope);
+  decoder.rope_shape = {.rotary_dim = shape.head_dim, .max_positions = shape.max_positions};
   return decoder;
 }
 
@@ -103,7 +103,8 @@ void read_common_window(const ConfigReader& config, std::optional<int64_t> absen
 void read_expert_counts(const ConfigReader& config, const char* experts_key, const char* top_k_key,
                         ModelShape& shape) {
   shape.experts = config.required_int(experts_key, 0, kMaxExperts);
-  shape.top_k = config.required_int(top_k_key, shape.experts > 0 ? 1 : 0, std::max<int64_t>(shape.experts, 1));
+  shape.top_k =
+      config.required_int(top_k_key, shape.experts > 0 ? 1 : 0, std::max<int64_t>(shape.experts, 1));
 }
 
 void set_sparse_layers(const std::function<bool(int64_t layer)>& is_sparse, ModelShape& shape) {
@@ -117,8 +118,7 @@ void set_sparse_layers(const std::function<bool(int64_t layer)>& is_sparse, Mode
 
 void read_sparse_steps(const ConfigReader& config, ModelShape& shape) {
   const int64_t step = config.int_or("decoder_sparse_step", 1, 1, kMaxLayers * kMaxLayers);
-  const std::vector<int64_t> mlp_only =
-      config.int_list_or("mlp_only_layers", {}, 0, shape.layer_count() - 1);
+  const std::vector<int64_t> mlp_only = config.int_list_or("mlp_only_layers", {}, 0, shape.layer_count() - 1);
   set_sparse_layers(
       [&](int64_t i) {
         return (i + 1) % step == 0 && std::find(mlp_only.begin(), mlp_only.end(), i) == mlp_only.end();

@@ -11,7 +11,8 @@
 
 namespace switchyard {
 
-// Far above any published model, and low enough that no sum of its elements, bytes or cached values overflows.
+// Far above any published model, and low enough that no sum of its elements, bytes or cached values
+// overflows.
 inline constexpr int64_t kMaxLayers = 1024;
 inline constexpr int64_t kMaxWidth = 1 << 18;  // of the hidden size, of all heads together, of an expert
 inline constexpr int64_t kMaxVocab = 1 << 24;
@@ -23,15 +24,16 @@ struct FamilyDefaults {
   int64_t max_positions;
   double rms_norm_eps = 1e-6;
   double rope_theta = 10000.0;
-  std::optional<int64_t> kv_heads = std::nullopt;  // nullopt: as many as query heads; a null value always means that
+  std::optional<int64_t> kv_heads =
+      std::nullopt;  // nullopt: as many as query heads; a null value always means that
   std::optional<int64_t> head_dim = std::nullopt;  // nullopt: hidden_size / num_attention_heads
 };
 
 // Everything but windows, experts and the shape of latent attention. Layers are dense and see all positions.
 DecoderConfig read_decoder(const ConfigReader& config, const FamilyDefaults& defaults);
 
-// One window for each layer, 0 for none: the layers that `layer_types` names, or where it is absent those that
-// `slides` picks.
+// One window for each layer, 0 for none: the layers that `layer_types` names, or where it is absent those
+// that `slides` picks.
 void read_layer_windows(const ConfigReader& config, std::optional<int64_t> window,
                         const std::function<bool(int64_t layer)>& slides, ModelShape& shape);
 

@@ -73,8 +73,8 @@ Tensor LatentAttention::absorbed(Context& c, const Projected& p, const Batch& ba
   const Tensor q = concat_columns(c, q_latent.reshaped({T * s.heads, s.kv_rank}), p.q_rope);
   const Tensor k = concat_columns(c, p.latent, p.k_rope);  // [T, R + P]
   const Tensor mixed = attention(c, q.reshaped({T, s.heads * latent_heads.head_dim}), k, {}, batch, layer,
-                                 latent_heads);                // [T, H * R]
-  return head_linear(c, mixed, kv_b_proj, value_rows);         // [T, H * v]
+                                 latent_heads);         // [T, H * R]
+  return head_linear(c, mixed, kv_b_proj, value_rows);  // [T, H * v]
 }
 
 Tensor LatentAttention::expanded(Context& c, const Projected& p, const Batch& batch, int layer) const {

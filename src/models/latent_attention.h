@@ -1,12 +1,13 @@
 // Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1): keys and values of all heads are
-// linear in one latent vector of R elements per position, and only that latent and one rotary key of P elements
-// are cached.
+// linear in one latent vector of R elements per position, and only that latent and one rotary key of P
+// elements are cached.
 //
-// With n the part of a head's query and key without position and W_K [H, n, R], W_V [H, v, R] the two halves of
-// kv_b_proj, a head's score is
-//   q_n . (W_K c) + q_p . k_p  =  (q_n W_K) . c + q_p . k_p,   and its output   sum p W_V c  =  W_V (sum p c).
-// Training takes the left form, with heads expanded; inference takes the right one, the absorbed form, always:
-// so a token's bits do not depend on whether it came in a prompt or one by one.
+// With n the part of a head's query and key without position and W_K [H, n, R], W_V [H, v, R] the two halves
+// of kv_b_proj, a head's score is
+//   q_n . (W_K c) + q_p . k_p  =  (q_n W_K) . c + q_p . k_p,   and its output   sum p W_V c  =  W_V (sum p
+//   c).
+// Training takes the left form, with heads expanded; inference takes the right one, the absorbed form,
+// always: so a token's bits do not depend on whether it came in a prompt or one by one.
 #pragma once
 
 #include <optional>
@@ -33,14 +34,14 @@ struct LatentShape {
 };
 
 struct LatentAttention {
-  Linear q_proj;          // [H * (n + P), D], absent with q_rank
-  Linear q_a_proj;        // [q_rank, D], and so on, absent without q_rank
-  Tensor q_a_layernorm;   // [q_rank]
-  Linear q_b_proj;        // [H * (n + P), q_rank]
+  Linear q_proj;              // [H * (n + P), D], absent with q_rank
+  Linear q_a_proj;            // [q_rank, D], and so on, absent without q_rank
+  Tensor q_a_layernorm;       // [q_rank]
+  Linear q_b_proj;            // [H * (n + P), q_rank]
   Linear kv_a_proj_with_mqa;  // [R + P, D]
-  Tensor kv_a_layernorm;  // [R]
-  Linear kv_b_proj;       // [H * (n + v), R]: each head's W_K rows, then its W_V rows
-  Linear o_proj;          // [D, H * v]
+  Tensor kv_a_layernorm;      // [R]
+  Linear kv_b_proj;           // [H * (n + v), R]: each head's W_K rows, then its W_V rows
+  Linear o_proj;              // [D, H * v]
   LatentShape shape;
 
   static LatentAttention bind(Binder b, int64_t hidden, const LatentShape& shape);

@@ -1,17 +1,15 @@
 // Mixtral 8x7B, 8x22B. Keys and defaults follow transformers' MixtralConfig; tensors are named as published:
-// block_sparse_moe, with w1 the gate, w3 the up and w2 the down matrix. Softmax over the chosen logits, as the
-// paper has it, equals softmax over all followed by renormalisation.
+// block_sparse_moe, with w1 the gate, w3 the up and w2 the down matrix. Softmax over the chosen logits, as
+// the paper has it, equals softmax over all followed by renormalisation.
 #include "models/family_config.h"
 
 namespace switchyard {
 
 std::unique_ptr<Model> make_mixtral(const ConfigReader& config, WeightSource& source, Backend& backend,
                                     const LoadOptions& options) {
-  DecoderConfig decoder = read_decoder(config, {.family = "mixtral",
-                                                .max_positions = 131072,
-                                                .rms_norm_eps = 1e-5,
-                                                .rope_theta = 1e6,
-                                                .kv_heads = 8});
+  DecoderConfig decoder = read_decoder(
+      config,
+      {.family = "mixtral", .max_positions = 131072, .rms_norm_eps = 1e-5, .rope_theta = 1e6, .kv_heads = 8});
   ModelShape& s = decoder.shape;
   read_common_window(config, std::nullopt, s);
   read_expert_counts(config, "num_local_experts", "num_experts_per_tok", s);

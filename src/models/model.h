@@ -20,9 +20,9 @@ struct LayerShape {
 
 // What attention keeps of each position, for each of `heads`.
 struct KvShape {
-  int64_t heads = 0;      // G; 1 for a latent that all query heads share
-  int64_t key_dim = 0;    // A
-  int64_t value_dim = 0;  // B
+  int64_t heads = 0;            // G; 1 for a latent that all query heads share
+  int64_t key_dim = 0;          // A
+  int64_t value_dim = 0;        // B
   bool values_in_keys = false;  // a value is the first B elements of its key, and only keys are kept
 
   int64_t elements() const { return heads * (key_dim + (values_in_keys ? 0 : value_dim)); }
@@ -52,9 +52,7 @@ struct ModelShape {
   std::vector<LayerShape> layers;  // L
 
   int64_t layer_count() const { return static_cast<int64_t>(layers.size()); }
-  int64_t kv_bytes_per_token(DType dtype) const {
-    return layer_count() * kv.elements() * size_bytes(dtype);
-  }
+  int64_t kv_bytes_per_token(DType dtype) const { return layer_count() * kv.elements() * size_bytes(dtype); }
 };
 
 using LinearVisitor = std::function<void(Linear& linear)>;

@@ -15,16 +15,14 @@ std::unique_ptr<Model> make_olmoe(const ConfigReader& config, WeightSource& sour
   s.router_aux_loss_coef = config.number_or("router_aux_loss_coef", 0.01, 0, 1e6);
   const bool bias = config.bool_or("attention_bias", false);
   require_value(config, "clip_qkv", nullptr);
-  const AttentionParts attention{.qkv_bias = bias,
-                                 .o_bias = bias,
-                                 .norm = QkNorm::kFullWidth,
-                                 .norm_eps = decoder.rms_norm_eps};
+  const AttentionParts attention{
+      .qkv_bias = bias, .o_bias = bias, .norm = QkNorm::kFullWidth, .norm_eps = decoder.rms_norm_eps};
   config.finish(options.ignored_keys);
 
   return std::make_unique<Decoder>(
       decoder, source, backend, options, [&](Binder layer, size_t i) -> DecoderBlocks {
-        auto self_attn = GroupedAttention::bind(layer.scope("self_attn."), s.hidden, grouped_attention(s, i),
-                                                attention);
+        auto self_attn =
+            GroupedAttention::bind(layer.scope("self_attn."), s.hidden, grouped_attention(s, i), attention);
         Binder mlp = layer.scope("mlp.");
         Linear gate = mlp.linear("gate", s.experts, s.hidden, false, Component::kRouter);
         return {std::move(self_attn),

@@ -1,5 +1,5 @@
-// Qwen3-MoE: Qwen3-30B-A3B, Qwen3-235B-A22B and relatives. Keys and defaults follow transformers' Qwen3MoeConfig
-// and modeling_qwen3_moe.py: the window, where it is in use, holds for every layer.
+// Qwen3-MoE: Qwen3-30B-A3B, Qwen3-235B-A22B and relatives. Keys and defaults follow transformers'
+// Qwen3MoeConfig and modeling_qwen3_moe.py: the window, where it is in use, holds for every layer.
 #include "models/family_config.h"
 
 namespace switchyard {
@@ -20,17 +20,15 @@ std::unique_ptr<Model> make_qwen3_moe(const ConfigReader& config, WeightSource& 
   s.router_aux_loss_coef = config.number_or("router_aux_loss_coef", 0.001, 0, 1e6);
   const int64_t dense_width = config.int_or("intermediate_size", 6144, 1, kMaxWidth);
   const bool bias = config.bool_or("attention_bias", false);
-  const AttentionParts attention{.qkv_bias = bias,
-                                 .o_bias = bias,
-                                 .norm = QkNorm::kPerHead,
-                                 .norm_eps = decoder.rms_norm_eps};
+  const AttentionParts attention{
+      .qkv_bias = bias, .o_bias = bias, .norm = QkNorm::kPerHead, .norm_eps = decoder.rms_norm_eps};
   config.finish(options.ignored_keys);
 
   return std::make_unique<Decoder>(
       decoder, source, backend, options, [&](Binder layer, size_t i) -> DecoderBlocks {
         Binder mlp = layer.scope("mlp.");
-        auto self_attn = GroupedAttention::bind(layer.scope("self_attn."), s.hidden, grouped_attention(s, i),
-                                                attention);
+        auto self_attn =
+            GroupedAttention::bind(layer.scope("self_attn."), s.hidden, grouped_attention(s, i), attention);
         if (s.layers[i].experts == 0) {
           return {std::move(self_attn), GatedMlp::bind(mlp, s.hidden, dense_width, Component::kDense)};
         }

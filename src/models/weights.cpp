@@ -71,12 +71,32 @@ Tensor CheckpointWeights::weight(const std::string& name, const Shape& shape) {
   return Tensor::external(view.data, view.dtype, shape, view.keep_alive);
 }
 
+void CheckpointWeights::leave_unused(const std::string& prefix, const std::string& reason) {
+  unused_.push_back({prefix, reason});
+}
+
+bool CheckpointWeights::is_unused(const std::string& name) {
+  for (Unused& unused : unused_) {
+    if (!name.starts_with(unused.prefix)) continue;
+    ++unused.tensors;
+    unused.bytes += checkpoint_.find(name)->size_bytes;
+    return true;
+  }
+  return false;
+}
+
 void CheckpointWeights::finish() {
   std::sort(used_.begin(), used_.end());
   for (const std::string& tensor : checkpoint_.names()) {
     if (std::binary_search(used_.begin(), used_.end(), tensor) || is_derived_buffer(tensor)) continue;
+    if (is_unused(tensor)) continue;
     throw Error(checkpoint_.tensor(tensor).file, tensor_item(tensor), "only tensors that the config implies",
                 "one that the model has no use for");
+  }
+  for (const Unused& unused : unused_) {
+    if (unused.tensors == 0) continue;
+    notes_.push_back(fmt::format("{}: {} tensors {}* ({:.2f} GB): {}", checkpoint_.folder(), unused.tensors,
+                                 unused.prefix, static_cast<double>(unused.bytes) / 1e9, unused.reason));
   }
 }
 
@@ -118,6 +138,20 @@ Tensor Binder::tensor(const std::string& name, const Shape& shape, Component com
   const std::string full_name = prefix_ + name;
   Tensor placed = backend_.place_weight(source_.weight(full_name, shape));
   parameters_.push_back({full_name, component, placed, placed.elements(), placed.bytes()});
+  return placed;
+}
+
+Tensor Binder::float_vector(const std::string& name, int64_t size, Component component) {
+  const Tensor stored = source_.weight(prefix_ + name, {size});
+  Tensor host = stored;
+  if (stored.dtype() != DType::kF32 && stored.data() != nullptr) {
+    auto values = std::make_shared<std::vector<float>>(static_cast<size_t>(size));
+    convert_to_f32(stored.dtype(), stored.data(), size, values->data());
+    const float* data = values->data();
+    host = Tensor::external(data, DType::kF32, {size}, std::move(values));
+  }
+  Tensor placed = backend_.place_weight(host);
+  parameters_.push_back({prefix_ + name, component, placed, size, stored.bytes()});
   return placed;
 }
 

@@ -38,6 +38,8 @@ class WeightSource {
   virtual bool has(const std::string& name) const = 0;
   // Where a tensor that it has stands, for errors.
   virtual std::string place_of(const std::string& name) const = 0;
+  // Tensors whose name starts with `prefix` may be there and are not used; `reason` is for the user.
+  virtual void leave_unused(const std::string& /*prefix*/, const std::string& /*reason*/) {}
   // Called when every tensor has been asked for. Throws Error when something is left over.
   virtual void finish() {}
 };
@@ -49,11 +51,24 @@ class CheckpointWeights final : public WeightSource {
   Tensor weight(const std::string& name, const Shape& shape) override;
   bool has(const std::string& name) const override { return checkpoint_.find(name) != nullptr; }
   std::string place_of(const std::string& name) const override { return checkpoint_.tensor(name).file; }
+  void leave_unused(const std::string& prefix, const std::string& reason) override;
   void finish() override;
+  // What a user should know of tensors that are not used, one line each. Complete after finish().
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
+  struct Unused {
+    std::string prefix;
+    std::string reason;
+    int64_t tensors = 0;
+    int64_t bytes = 0;
+  };
+  bool is_unused(const std::string& name);
+
   const Checkpoint& checkpoint_;
   std::vector<std::string> used_;
+  std::vector<Unused> unused_;
+  std::vector<std::string> notes_;
 };
 
 // Shapes only: tensors without elements, for arithmetic from a config alone.
@@ -92,6 +107,8 @@ class Binder {
   Binder scope(const std::string& prefix) const;
 
   Tensor tensor(const std::string& name, const Shape& shape, Component component);
+  // The same of rank 1, converted to float32 where it is stored otherwise.
+  Tensor float_vector(const std::string& name, int64_t size, Component component);
   // <name>.weight [rows, cols]
   Weight matrix(const std::string& name, int64_t rows, int64_t cols, Component component);
   // <name>.weight [out, in] and, with `bias`, <name>.bias [out].

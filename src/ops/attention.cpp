@@ -117,8 +117,7 @@ Tensor attention(Context& c, const Tensor& q, const Tensor& k, const Tensor& v, 
   SY_CHECK(static_cast<bool>(v) == (kv.values != nullptr), "attention: a cache {} values",
            v ? "without" : "with");
   Tensor out = Tensor::empty(c.arena, DType::kF32, {batch.size(), shape.heads * shape.value_dim});
-  c.backend.kv_write(
-      {.kv = kv, .step = batch.rows(), .keys = k.f32(), .values = v ? v.f32() : nullptr});
+  c.backend.kv_write({.kv = kv, .step = batch.rows(), .keys = k.f32(), .values = v ? v.f32() : nullptr});
   c.backend.attention({.q = q.f32(),
                        .kv = kv,
                        .step = batch.rows(),

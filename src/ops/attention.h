@@ -3,6 +3,7 @@
 
 #include "ops/batch.h"
 #include "ops/context.h"
+#include "ops/ops.h"
 
 namespace switchyard {
 
@@ -15,12 +16,12 @@ struct Rope {
 };
 
 struct AttentionShape {
-  int64_t heads;     // H
-  int64_t kv_heads;  // G; H is a multiple of G
-  int64_t head_dim;  // A, of queries and keys
-  int64_t value_dim; // B, of values
-  float scale;       // of the scores, usually 1 / sqrt(A)
-  int64_t window;    // a token sees this many positions including its own; 0: all
+  int64_t heads;      // H
+  int64_t kv_heads;   // G; H is a multiple of G
+  int64_t head_dim;   // A, of queries and keys
+  int64_t value_dim;  // B, of values
+  float scale;        // of the scores, usually 1 / sqrt(A)
+  int64_t window;     // a token sees this many positions including its own; 0: all
 };
 
 // [T, heads * A] -> the same, rotated by each row's position.
@@ -29,8 +30,8 @@ Tensor rope(Context& c, const Tensor& x, const Tensor& positions, const Rope& ro
 // Writes k [T, G * A] and v [T, G * B] to the layer's cache, then attends with q [T, H * A] -> [T, H * B].
 // v absent: a value is the first B elements of its key, and the cache keeps keys only.
 //
-// With a tape, gradients reach only the tokens of the step: every sequence of the batch must start at position
-// 0 and stand in contiguous rows, and the cache is neither read nor written.
+// With a tape, gradients reach only the tokens of the step: every sequence of the batch must start at
+// position 0 and stand in contiguous rows, and the cache is neither read nor written.
 Tensor attention(Context& c, const Tensor& q, const Tensor& k, const Tensor& v, const Batch& batch, int layer,
                  const AttentionShape& shape);
 

@@ -33,7 +33,7 @@ Tensor swiglu(Context& c, const Tensor& gate, const Tensor& up);                
 Tensor gated_add(Context& c, const Tensor& a, const Tensor& b, const Tensor& gate);  // a + sigmoid(gate) * b
 Tensor gather_rows(Context& c, const Tensor& x, const Tensor& index);                // x[index]
 Tensor columns(Context& c, const Tensor& x, int64_t begin, int64_t end);             // x[:, begin:end]
-Tensor concat_columns(Context& c, const Tensor& a, const Tensor& b);                 // [T, N], [T, M] -> [T, N + M]
+Tensor concat_columns(Context& c, const Tensor& a, const Tensor& b);  // [T, N], [T, M] -> [T, N + M]
 
 // Mean over rows with target >= 0 of the negative log likelihood. [T, V], [T] -> [1]
 Tensor cross_entropy(Context& c, const Tensor& logits, const Tensor& targets);

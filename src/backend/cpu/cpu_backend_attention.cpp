@@ -154,7 +154,8 @@ void CpuBackend::kv_write(const KvWriteArgs& a) {
         const int64_t to = (block * kv.kv_heads + g) * kv.block_size + position % kv.block_size;
         const int64_t from = t * kv.kv_heads + g;
         std::copy_n(a.keys + from * A, A, static_cast<float*>(kv.keys) + to * A);
-        if (kv.values != nullptr) std::copy_n(a.values + from * B, B, static_cast<float*>(kv.values) + to * B);
+        if (kv.values != nullptr)
+          std::copy_n(a.values + from * B, B, static_cast<float*>(kv.values) + to * B);
       }
     }
   });
@@ -187,7 +188,8 @@ void CpuBackend::attention(const AttentionArgs& a) {
   const auto tasks = static_cast<int64_t>(tiles.size()) * G;
   for_tasks(tasks, streaming(2 * seen * a.kv.head_dim), [&](int64_t task) {
     const AttentionRows& tile = tiles[static_cast<size_t>(task / G)];
-    float* scratch = thread_scratch(attention_scratch_floats(tile.rows * group, a.kv.head_dim, a.kv.value_dim));
+    float* scratch =
+        thread_scratch(attention_scratch_floats(tile.rows * group, a.kv.head_dim, a.kv.value_dim));
     kernels_.attention(a, tile.row, tile.rows, task % G, scratch);
   });
 }

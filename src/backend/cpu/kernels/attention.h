@@ -152,8 +152,8 @@ inline void begin_tile(const AttentionTile& tile) {
   const int64_t A = tile.head_dim();
   for (int64_t query = 0; query < tile.queries(); ++query) {
     const float* q = tile.a.q + tile.args_index(query) * A;
-    for_each_vec(
-        0, A, [&](int64_t i, int64_t n) { store_up_to(load_up_to(q + i, n), tile.q + query * A + i, n); });
+    for_each_vec(0, A,
+                 [&](int64_t i, int64_t n) { store_up_to(load_up_to(q + i, n), tile.q + query * A + i, n); });
     float* out = tile.out + query * tile.value_dim();
     for_each_vec(0, tile.value_dim(), [&](int64_t i, int64_t n) { store_up_to(Vec::zero(), out + i, n); });
     tile.maxima[query] = -kInfinity;
