@@ -216,19 +216,30 @@ TEST(RotaryEmbedding, NamesOneSetForEachDistinctLength) {
   EXPECT_EQ(on.sets(two.for_step(c, on.batch({99, 4, 11}, {100, 5, 12}))), (std::vector<int32_t>{0, 1, 0}));
 }
 
-TEST(RotaryEmbedding, RoundsFrequenciesOnDemand) {
+// As .to(torch.bfloat16) does to a whole model in transformers.
+TEST(RotaryEmbedding, RoundsTheFrequenciesThatACastModelHolds) {
   Rotary on(std::make_unique<ReferenceBackend>());
-  const RopeConfig config = config_of(R"({"rope_theta": 10000})");
   Context c = on.context();
-  const RopeShape shape{.rotary_dim = 64, .max_positions = 10};
-  const auto frequencies = [&](DType precision) {
-    return on.values(on.bind(config, shape, precision).for_step(c, on.batch({0}, {1})).inverse_frequencies);
+  const auto frequencies = [&](const char* config, int32_t length, DType precision) {
+    const RotaryEmbedding rotary =
+        on.bind(config_of(config), {.rotary_dim = 6, .max_positions = 8}, precision);
+    return on.values(rotary.for_step(c, on.batch({length - 1}, {length})).inverse_frequencies);
   };
-  std::vector<float> rounded = frequencies(DType::kF32);
-  for (float& frequency : rounded)
-    frequency = bf16_to_f32(f32_to_bf16(frequency));
-  EXPECT_NE(frequencies(DType::kF32), rounded);
-  EXPECT_EQ(frequencies(DType::kBF16), rounded);
+  const auto rounded = [](std::vector<float> values) {
+    for (float& value : values)
+      value = bf16_to_f32(f32_to_bf16(value));
+    return values;
+  };
+  const char* longrope =
+      R"({"rope_scaling": {"type": "longrope", "short_factor": [1, 1.5, 2], "long_factor": [2.1, 5, 9],
+          "original_max_position_embeddings": 8}})";
+  const char* dynamic = R"({"rope_scaling": {"type": "dynamic", "factor": 2}})";
+  for (const auto& [config, length] : {std::pair{"{}", 4}, {longrope, 4}, {longrope, 12}, {dynamic, 4}}) {
+    const std::vector<float> exact = frequencies(config, length, DType::kF32);
+    EXPECT_NE(exact, rounded(exact));
+    EXPECT_EQ(frequencies(config, length, DType::kBF16), rounded(exact));
+  }
+  EXPECT_EQ(frequencies(dynamic, 12, DType::kBF16), frequencies(dynamic, 12, DType::kF32));
 }
 
 }  // namespace
