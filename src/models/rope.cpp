@@ -55,7 +55,10 @@ Rope RotaryEmbedding::for_step(Context& c, const Batch& batch) const {
 
 RopeFrequencies RotaryEmbedding::frequencies(int64_t length) const {
   RopeFrequencies result = rope_frequencies(config_, shape_.rotary_dim, shape_.max_positions, length);
-  if (precision_ == DType::kBF16) {
+  // A model that is cast as a whole rounds what it holds; dynamic's longer ones are computed anew, in
+  // float32.
+  const bool held = config_.type != "dynamic" || length <= constant_length();
+  if (precision_ == DType::kBF16 && held) {
     for (float& frequency : result.inverse)
       frequency = bf16_to_f32(f32_to_bf16(frequency));
   }

@@ -77,6 +77,10 @@ double yarn_attention_factor(const RopeConfig& rope) {
 }
 
 std::vector<float> yarn(const RopeConfig& rope, int64_t rotary_dim) {
+  if (rope.theta <= 1) {  // then every pair turns alike, and none has a place on the ramp
+    throw Error(rope.path, item(rope, "rope_theta"), "a number above 1 for type yarn",
+                fmt::format("{}", rope.theta));
+  }
   const auto dim = static_cast<double>(rotary_dim);
   // The pair, as a fraction, that turns so many times within the original length.
   const auto pair_of = [&](double turns) {

@@ -336,17 +336,26 @@ GradientCase balance_loss_gradient() {
 
 // ---- attention ------------------------------------------------------------------------------------------
 
-GradientCase rope_gradient() {
+GradientCase rope_gradient(const std::string& name, bool interleaved, int32_t sets) {
   constexpr int64_t T = 3;
   constexpr int64_t H = 2;
   constexpr int64_t A = 4;
-  const auto rope = [](Device& d, const Values& x, float direction) {
+  const auto rope = [=](Device& d, const Values& x, float direction) {
     float* out = d.float_output(T * H * A);
-    d.backend().rope({d.floats(x), d.ints({0, 1, 9}), d.floats({1.0f, 0.1f}), nullptr, 1.1f, direction, false,
-                      T, H, A, out});
+    d.backend().rope({.x = d.floats(x),
+                      .positions = d.ints({0, 1, 9}),
+                      .inverse_frequencies = d.floats({1.0f, 0.1f, 0.7f, 0.2f}),
+                      .set_of_row = sets > 1 ? d.ints({1, 0, 1}) : nullptr,
+                      .attention_factor = 1.1f,
+                      .direction = direction,
+                      .interleaved = interleaved,
+                      .rows = T,
+                      .heads = H,
+                      .head_dim = A,
+                      .out = out});
     return d.read(out, T * H * A);
   };
-  return {"rope",
+  return {name,
           {uniform(21, T * H * A)},
           [=](Device& d, const std::vector<Values>& in) { return rope(d, in[0], 1); },
           [=](Device& d, const std::vector<Values>&, const Values& d_out, const std::vector<float*>& g) {
@@ -427,12 +436,12 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(embedding_gradient(), rms_norm_gradient(), swiglu_gradient(), gated_add_gradient(),
                       gather_rows_gradient(), cross_entropy_gradient(), linear_gradient(),
                       expert_linear_gradient(), combine_gradient(),
-
                       route_gradient({"route", RouterScore::kSoftmax, false, false}),
                       route_gradient({"route_normalized", RouterScore::kSoftmax, true, false}),
                       route_gradient({"route_sigmoid", RouterScore::kSigmoid, false, true}),
                       route_gradient({"route_sigmoid_normalized", RouterScore::kSigmoid, true, true}),
-                      balance_loss_gradient(), rope_gradient(),
+                      balance_loss_gradient(), rope_gradient("rope", false, 1),
+                      rope_gradient("rope_interleaved", true, 1), rope_gradient("rope_sets", true, 2),
                       attention_gradient("attention", {7, 1, 1, 3, 0}),
                       attention_gradient("attention_groups", {6, 2, 6, 4, 0}),
                       attention_gradient("attention_window", {9, 1, 2, 3, 2})),
