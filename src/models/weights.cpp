@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "io/packed/packed_matrix.h"
 
 namespace switchyard {
 namespace {
@@ -69,6 +70,13 @@ Tensor CheckpointWeights::weight(const std::string& name, const Shape& shape) {
   }
   used_.push_back(name);
   return Tensor::external(view.data, view.dtype, shape, view.keep_alive);
+}
+
+Weight CheckpointWeights::matrix(const std::string& name, int64_t rows, int64_t cols) {
+  auto packed = load_packed_matrix(checkpoint_, quantization_, name, rows, cols);
+  if (!packed) return weight(name + ".weight", {rows, cols});
+  used_.insert(used_.end(), packed->tensors.begin(), packed->tensors.end());
+  return Weight(std::move(packed->matrix));
 }
 
 void CheckpointWeights::finish() {
