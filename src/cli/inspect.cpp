@@ -183,13 +183,15 @@ int inspect(const Options& o) {
   std::unique_ptr<Model> model;
   Json checkpoint_report = nullptr;
   std::string checkpoint_text;
+  const LoadOptions options = o.model.load_options();
+  const auto quantization = read_quantization_config(config, options.ignored_keys);
   if (o.config_only) {
     DeclaredWeights declared(config.dtype().value_or(DType::kBF16));
-    model = make_model(config, declared, backend, o.model.load_options());
+    model = make_model(config, declared, backend, options);
   } else {
     const Checkpoint checkpoint = Checkpoint::open(o.model.folder);
-    CheckpointWeights weights(checkpoint);
-    model = make_model(config, weights, backend, o.model.load_options());
+    CheckpointWeights weights(checkpoint, quantization);
+    model = make_model(config, weights, backend, options);
     for (const std::string& note : checkpoint.notes())
       print_error(fmt::format("note: {}\n", note));
     checkpoint_report = {{"files", checkpoint.files().size()},

@@ -184,6 +184,22 @@ std::vector<std::string> Checkpoint::names() const {
   return names;
 }
 
+std::vector<std::string> Checkpoint::names_under(std::string_view prefix) const {
+  std::vector<std::string> names;
+  auto entry = std::lower_bound(entries_.begin(), entries_.end(), prefix,
+                                [](const Entry& e, std::string_view p) { return e.info->name < p; });
+  for (; entry != entries_.end() && entry->info->name.starts_with(prefix); ++entry)
+    names.push_back(entry->info->name);
+  return names;
+}
+
+void Checkpoint::release_pages(std::string_view name) const {
+  const Entry* entry = find_entry(name);
+  SY_CHECK(entry != nullptr, "pages of tensor '{}', which is not there", name);
+  const SafetensorsFile& file = *files_[entry->file];
+  file.file().release_pages(file.data(*entry->info), entry->info->size_bytes);
+}
+
 void Checkpoint::verify_unchanged() const {
   for (const auto& file : files_)
     file->file().verify_unchanged();

@@ -35,12 +35,16 @@ class Checkpoint {
   };
 
   const std::string& folder() const { return folder_; }
-  const TensorInfo* find(std::string_view name) const;  // nullptr: no such tensor
-  View tensor(std::string_view name) const;             // throws Error: no such tensor
-  std::vector<std::string> names() const;               // sorted
-  int64_t total_bytes() const { return total_bytes_; }  // of all tensors' elements
+  const TensorInfo* find(std::string_view name) const;                  // nullptr: no such tensor
+  View tensor(std::string_view name) const;                             // throws Error: no such tensor
+  std::vector<std::string> names() const;                               // sorted
+  std::vector<std::string> names_under(std::string_view prefix) const;  // sorted
+  int64_t total_bytes() const { return total_bytes_; }                  // of all tensors' elements
   const std::vector<std::shared_ptr<const TensorFile>>& files() const { return files_; }
   const std::vector<std::string>& notes() const { return notes_; }  // what a user should know, one line each
+
+  // Lets the pages of a tensor's elements leave memory; they are read again when touched.
+  void release_pages(std::string_view name) const;
 
   // Throws Error when one of the files was changed since it was opened (see MappedFile).
   void verify_unchanged() const;

@@ -58,7 +58,7 @@ std::unique_ptr<Model> make_model(const ConfigReader& config, WeightSource& sour
 std::unique_ptr<Model> load_model(const std::string& folder, Backend& backend, const LoadOptions& options) {
   const auto checkpoint = std::make_shared<const Checkpoint>(Checkpoint::open(folder));
   const ConfigReader config = ConfigReader::open(folder + "/config.json");
-  CheckpointWeights weights(*checkpoint);
+  CheckpointWeights weights(*checkpoint, read_quantization_config(config, options.ignored_keys));
   std::unique_ptr<Model> model = make_model(config, weights, backend, options);
   model->set_checkpoint(checkpoint);
   return model;

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "io/packed/packed_matrix.h"
 
 namespace switchyard {
 namespace {
@@ -83,6 +84,13 @@ bool CheckpointWeights::is_unused(const std::string& name) {
     return true;
   }
   return false;
+}
+
+Weight CheckpointWeights::matrix(const std::string& name, int64_t rows, int64_t cols) {
+  auto packed = load_packed_matrix(checkpoint_, quantization_, name, rows, cols);
+  if (!packed) return weight(name + ".weight", {rows, cols});
+  used_.insert(used_.end(), packed->tensors.begin(), packed->tensors.end());
+  return Weight(std::move(packed->matrix));
 }
 
 void CheckpointWeights::finish() {

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "backend/backend.h"
 #include "io/checkpoint.h"
+#include "io/quantization_config.h"
 #include "ops/ops.h"
 
 namespace switchyard {
@@ -18,7 +20,7 @@ enum class Component { kEmbedding, kAttention, kRouter, kExperts, kSharedExperts
 std::string_view name(Component component);
 
 struct Parameter {
-  std::string name;  // as in the checkpoint
+  std::string name;  // as in the checkpoint; of a packed matrix as if it were plain
   Component component;
   Tensor tensor;  // absent for a packed matrix, which cannot be trained
   int64_t elements;
@@ -44,11 +46,15 @@ class WeightSource {
   virtual void finish() {}
 };
 
-// A checkpoint's tensors, read in place from the mapped files.
+// A checkpoint's tensors, read in place from the mapped files where their layout allows it.
 class CheckpointWeights final : public WeightSource {
  public:
-  explicit CheckpointWeights(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
+  // `quantization`: what its packed matrices mean, if its config says so.
+  explicit CheckpointWeights(const Checkpoint& checkpoint,
+                             std::optional<QuantizationConfig> quantization = std::nullopt)
+      : checkpoint_(checkpoint), quantization_(std::move(quantization)) {}
   Tensor weight(const std::string& name, const Shape& shape) override;
+  Weight matrix(const std::string& name, int64_t rows, int64_t cols) override;
   bool has(const std::string& name) const override { return checkpoint_.find(name) != nullptr; }
   std::string place_of(const std::string& name) const override { return checkpoint_.tensor(name).file; }
   void leave_unused(const std::string& prefix, const std::string& reason) override;
@@ -66,6 +72,7 @@ class CheckpointWeights final : public WeightSource {
   bool is_unused(const std::string& name);
 
   const Checkpoint& checkpoint_;
+  std::optional<QuantizationConfig> quantization_;
   std::vector<std::string> used_;
   std::vector<Unused> unused_;
   std::vector<std::string> notes_;
