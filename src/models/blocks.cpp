@@ -37,7 +37,7 @@ GatedMlp GatedMlp::bind(Binder b, int64_t hidden, int64_t width, Component compo
           .down_proj = b.linear("down_proj", hidden, width, false, component)};
 }
 
-Tensor GatedMlp::forward(Context& c, const Tensor& x, int /*layer*/) const {
+Tensor GatedMlp::forward(Context& c, const Tensor& x, const Batch& /*batch*/, int /*layer*/) const {
   return linear(c, swiglu(c, linear(c, x, gate_proj), linear(c, x, up_proj)), down_proj);
 }
 
@@ -47,10 +47,10 @@ void GatedMlp::visit_linears(const std::string& prefix, const LinearVisitor& vis
   visit(prefix + "down_proj", down_proj);
 }
 
-Tensor SparseMoe::forward(Context& c, const Tensor& x, int layer) const {
-  const Routing routing = route(c, linear(c, x, gate), rule, layer);
+Tensor SparseMoe::forward(Context& c, const Tensor& x, const Batch& batch, int layer) const {
+  const Routing routing = route(c, linear(c, x, gate), rule, batch, layer);
   const Tensor routed = experts->forward(c, x, routing);
-  const Tensor shared = shared_expert.forward(c, x, layer);
+  const Tensor shared = shared_expert.forward(c, x, batch, layer);
   return gated_add(c, routed, shared, linear(c, x, shared_expert_gate));
 }
 
@@ -60,8 +60,8 @@ void SparseMoe::visit_linears(const std::string& prefix, const LinearVisitor& vi
   visit(prefix + "shared_expert_gate", shared_expert_gate);
 }
 
-Tensor feed_forward(Context& c, const FeedForward& mlp, const Tensor& x, int layer) {
-  return std::visit([&](const auto& block) { return block.forward(c, x, layer); }, mlp);
+Tensor feed_forward(Context& c, const FeedForward& mlp, const Tensor& x, const Batch& batch, int layer) {
+  return std::visit([&](const auto& block) { return block.forward(c, x, batch, layer); }, mlp);
 }
 
 void visit_linears(FeedForward& mlp, const std::string& prefix, const LinearVisitor& visit) {

@@ -34,7 +34,7 @@ struct GatedMlp {
   Linear down_proj;  // [D, F]
 
   static GatedMlp bind(Binder b, int64_t hidden, int64_t width, Component component);
-  Tensor forward(Context& c, const Tensor& x, int layer) const;
+  Tensor forward(Context& c, const Tensor& x, const Batch& batch, int layer) const;
   void visit_linears(const std::string& prefix, const LinearVisitor& visit);
 };
 
@@ -46,12 +46,12 @@ struct SparseMoe {
   GatedMlp shared_expert;
   Linear shared_expert_gate;  // [1, D]
 
-  Tensor forward(Context& c, const Tensor& x, int layer) const;
+  Tensor forward(Context& c, const Tensor& x, const Batch& batch, int layer) const;
   void visit_linears(const std::string& prefix, const LinearVisitor& visit);
 };
 
 using FeedForward = std::variant<GatedMlp, SparseMoe>;
-Tensor feed_forward(Context& c, const FeedForward& mlp, const Tensor& x, int layer);
+Tensor feed_forward(Context& c, const FeedForward& mlp, const Tensor& x, const Batch& batch, int layer);
 void visit_linears(FeedForward& mlp, const std::string& prefix, const LinearVisitor& visit);
 
 // Experts stored one by one: experts.<e>.{gate,up,down}_proj.weight.

@@ -168,7 +168,7 @@ Tensor Qwen2Moe::forward(Context& c, const Batch& batch) const {
     Tensor h = rms_norm(c, x, w.input_layernorm, eps_);
     x = add(c, x, w.self_attn.forward(c, h, batch, rope_, i));
     h = rms_norm(c, x, w.post_attention_layernorm, eps_);
-    x = add(c, x, feed_forward(c, w.mlp, h, i));
+    x = add(c, x, feed_forward(c, w.mlp, h, batch, i));
   }
   x = rms_norm(c, x, norm_, eps_);
   observe(static_cast<int>(layers_.size()), x);

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "backend/backend.h"
+#include "ops/routing_control.h"
 #include "tensor/tensor.h"
 
 namespace switchyard {
@@ -16,6 +17,7 @@ struct Batch {
   Tensor block_table;  // [sequences, max_blocks] int32
   Tensor logit_rows;   // [M] int32: the rows whose logits are wanted, ascending
   std::span<const KvLayer> kv_layers;
+  RoutingControl routing = {};
 
   int64_t size() const { return tokens.dim(0); }
   const KvLayer& kv(int layer) const { return kv_layers[static_cast<size_t>(layer)]; }
