@@ -244,6 +244,7 @@ void route(benchmark::State& state, Isa isa, int64_t rows, int64_t experts) {
                    .rows = rows,
                    .experts = experts,
                    .top_k = kTopK,
+                   .slots = kTopK,
                    .probabilities = probabilities.data(),
                    .expert_ids = ids.data(),
                    .weights = weights.data()});

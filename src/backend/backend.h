@@ -92,7 +92,8 @@ struct GatedAddBackwardArgs {
   float* d_gate;
 };
 
-// out[i] = x[index[i]]; backward adds d_out[i] to d_x[index[i]] in ascending i.
+// out[i] = x[index[i]], or 0 where the index is negative; backward adds d_out[i] to d_x[index[i]] in
+// ascending i.
 struct GatherRowsArgs {
   const float* x;
   const int32_t* index;  // [rows]
@@ -248,48 +249,83 @@ enum class GroupScore {
   kBestTwo,  // the sum of its two best (DeepSeek-V3)
 };
 
+// What one request asks of the router beyond the model's own rule.
+struct RoutePolicy {
+  const float*
+      addends;        // [L, E] by layer of the model: added to the logits; minus infinity: never this expert
+  float temperature;  // what the sum is divided by, above 0
+  int32_t top_k;      // this row's K
+};
+
 // For each row:
+//   logits[e]     with a policy first (logits[e] + addends[e]) / temperature, in float32
 //   scores[e]     softmax of the logits over all experts, or their sigmoids
-//   selection[e]  scores[e] + selection_bias[e]; minus infinity in groups that are not kept
+//   selection[e]  scores[e] + selection_bias[e]; minus infinity for forbidden experts and in groups that are
+//                 not kept
 //   experts       the K of largest selection, best first; equal ones in ascending id
 //   weights[k]    scaling * scores[expert k], divided, if `normalize`, by the sum of the chosen scores +
 //   epsilon
 // Groups are runs of E / groups neighbouring experts; the kept_groups of largest score are kept, equal ones
-// in ascending order. A row with a NaN logit is recorded as a fault (see take_routing_fault) and gets experts
+// in ascending order; a group's score passes over forbidden experts. Slots beyond a row's K get the id -1 and
+// the weight 0. A row with a NaN logit is recorded as a fault (see take_routing_fault) and gets experts
 // 0..K-1 with NaN scores and weights.
 struct RouteArgs {
   const float* logits;           // [T, E]
-  int64_t rows, experts, top_k;  // E at most kMaxRoutedExperts
+  int64_t rows, experts, top_k;  // T; E, at most kMaxRoutedExperts; K of rows without a policy
+  int64_t slots;                 // at least the K of every row
   RouterScore score = RouterScore::kSoftmax;
   const float* selection_bias = nullptr;  // [E] or null
   int64_t groups = 1;                     // a divisor of E
-  int64_t kept_groups = 1;                // K <= kept_groups * E / groups
+  int64_t kept_groups = 1;                // never leaves fewer than a row's K experts
   GroupScore group_score = GroupScore::kBest;
   bool normalize = false;
   float epsilon = 0;
   float scaling = 1;
-  int32_t layer = 0;     // for the fault report
-  float* probabilities;  // [T, E]: the scores
-  int32_t* expert_ids;   // [T, K]
-  float* weights;        // [T, K]
+  int32_t layer = 0;                       // for the fault report and the policies' addends
+  const RoutePolicy* policies = nullptr;   // or null
+  const int32_t* policy_of_row = nullptr;  // [T] index into policies, negative: none
+  float* probabilities;                    // [T, E]: the scores
+  float* selection = nullptr;              // [T, E] or null
+  int32_t* expert_ids;                     // [T, slots]
+  float* weights;                          // [T, slots]
 };
 struct RouteBackwardArgs {
   RouteArgs forward;             // as after the forward pass; the choice is a constant
-  const float* d_weights;        // [T, K] or null
+  const float* d_weights;        // [T, slots] or null
   const float* d_probabilities;  // [T, E] or null
   float* d_logits;               // [T, E]
 };
 
-// Sorts the P = T*K assignments by expert, stable in token order.
-struct DispatchPlanArgs {
-  const int32_t* expert_ids;  // [T, K]
-  int64_t rows, experts, top_k;
-  int32_t* offsets;       // [E + 1]: expert e owns sorted rows offsets[e] .. offsets[e + 1]
-  int32_t* token_of_row;  // [P]: token of each sorted row
-  int32_t* row_of_slot;   // [T, K]: sorted row of assignment (t, k)
+// Lets every expert keep only the `capacity` of its assignments with the largest weights, equal ones in
+// ascending row. The others are dropped: id -1, weight 0. With `selection` they are rerouted instead, those
+// of large weight first, then in ascending row and slot: each goes to the expert of largest selection that
+// still has room, that is not minus infinity and that the row does not have yet, with the weight scaling *
+// probability of that expert / the row's divisor (see RouteArgs); dropped if there is none.
+struct LimitCapacityArgs {
+  const int32_t* expert_ids;  // [T, slots], -1: none
+  const float* weights;       // [T, slots]
+  int64_t rows, experts, slots;
+  int64_t capacity;
+  const float* selection;      // [T, E] as route left it, or null: drop
+  const float* probabilities;  // [T, E]; this and the rest only with selection
+  bool normalize;
+  float epsilon;
+  float scaling;
+  int32_t* limited_ids;    // [T, slots]
+  float* limited_weights;  // [T, slots]
 };
 
-// The same product as LinearArgs, each expert's rows with its own weight.
+// Sorts the assignments, at most P = T*K, by expert, stable in token order. A slot of expert -1 has none, so
+// that the last of the P rows may be left over.
+struct DispatchPlanArgs {
+  const int32_t* expert_ids;  // [T, K], -1: none
+  int64_t rows, experts, top_k;
+  int32_t* offsets;       // [E + 1]: expert e owns sorted rows offsets[e] .. offsets[e + 1]
+  int32_t* token_of_row;  // [P]: token of each sorted row; -1 from offsets[E] on
+  int32_t* row_of_slot;   // [T, K]: sorted row of assignment (t, k), or -1
+};
+
+// The same product as LinearArgs, each expert's rows with its own weight. Rows from offsets[E] on become 0.
 struct ExpertLinearArgs {
   const float* x;          // [P, K'] rows sorted by expert
   const Matrix* weights;   // [E], all of one shape [N, K']
@@ -313,12 +349,12 @@ struct ExpertLinearBackwardWeightArgs {
   float* const* d_weights;  // [E], each [N, K'] or null
 };
 
-// out[t] = sum_k weights[t, k] * y[row_of_slot[t, k]], k ascending; weights null means 1. The transpose of a
-// dispatch, and so its backward.
+// out[t] = sum_k weights[t, k] * y[row_of_slot[t, k]], k ascending, without the slots of row -1; weights null
+// means 1. The transpose of a dispatch, and so its backward.
 struct CombineArgs {
   const float* y;              // [P, D]
   const float* weights;        // [T, K] or null
-  const int32_t* row_of_slot;  // [T, K]
+  const int32_t* row_of_slot;  // [T, K], -1: none
   int64_t rows, top_k, cols;   // T, K, D
   bool accumulate;             // adds to out
   float* out;                  // [T, D]
@@ -333,7 +369,7 @@ struct CombineBackwardArgs {
 // hits[e] += assignments to e; probability_sums[e] += sum_t probabilities[t, e].
 struct RoutingSumsArgs {
   const float* probabilities;  // [T, E]
-  const int32_t* expert_ids;   // [T, K]
+  const int32_t* expert_ids;   // [T, K], -1: none
   int64_t rows, experts, top_k;
   float* hits;              // [E]
   float* probability_sums;  // [E]
@@ -420,6 +456,7 @@ class Backend {
 
   virtual void route(const RouteArgs&) = 0;
   virtual void route_backward(const RouteBackwardArgs&) = 0;
+  virtual void limit_capacity(const LimitCapacityArgs&) = 0;
   virtual void dispatch_plan(const DispatchPlanArgs&) = 0;
   virtual void expert_linear(const ExpertLinearArgs&) = 0;
   virtual void expert_linear_backward_input(const ExpertLinearBackwardInputArgs&) = 0;

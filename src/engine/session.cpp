@@ -50,13 +50,19 @@ std::string_view name(FinishReason reason) {
 
 namespace {
 
-const SessionOptions& checked(const SessionOptions& options) {
+// Whether keys and values computed under one policy hold under the other.
+bool same_policy(const RoutingPolicy* a, const RoutingPolicy* b) {
+  return a == b || (a != nullptr && b != nullptr && *a == *b);
+}
+
+const SessionOptions& checked(const SessionOptions& options, const ModelShape& model) {
   const auto check_tokens = [](const char* option, int64_t value) {
     if (value >= 1 && value <= INT32_MAX) return;  // positions are int32
     throw Error("session", option, fmt::format("1 to {} tokens", INT32_MAX), fmt::format("{}", value));
   };
   check_tokens("context", options.context);
   check_tokens("max_batch_tokens", options.max_batch_tokens);
+  if (options.capacity) check(*options.capacity, model);
   return options;
 }
 
@@ -67,7 +73,7 @@ Session::Session(const Model& model, const Tokenizer& tokenizer, Backend& backen
     : model_(model),
       tokenizer_(tokenizer),
       backend_(backend),
-      options_(checked(options)),
+      options_(checked(options, model.shape())),
       arena_(backend.memory()),
       cache_(backend, model.shape(), options.context),
       recorder_(backend) {}
@@ -116,7 +122,9 @@ bool Session::reserve(Sequence& sequence) {
     const int64_t shared = std::min<int64_t>(ours - sequence.tokens.begin(), prompt - 1);
     const bool rotated_alike =
         std::max(prompt, retained_->rope_length) <= model_.shape().constant_rope_length;
-    if (shared > 0 && rotated_alike) {
+    const bool routed_alike =
+        same_policy(sequence.request.routing_policy.get(), retained_->routing_policy.get());
+    if (shared > 0 && rotated_alike && routed_alike) {
       sequence.cached = std::move(retained_->cached);
       sequence.computed = shared;
     }
@@ -157,7 +165,7 @@ bool Session::step() {
 }
 
 void Session::run_one_step() {
-  StepBuilder step;
+  StepBuilder step(options_.capacity);
   std::vector<Sequence*> sampled;  // sequences whose next token this step gives, in order of their logits
   std::vector<int64_t> rows;       // the row that gives it
   for (Sequence* sequence : by_urgency()) {
@@ -168,7 +176,7 @@ void Session::run_one_step() {
     step.add(std::span(sequence->tokens)
                  .subspan(static_cast<size_t>(sequence->computed), static_cast<size_t>(count)),
              sequence->computed, sequence->cached, complete ? Logits::kLast : Logits::kNone,
-             sequence->prompt_length());
+             sequence->prompt_length(), sequence->request.routing_policy);
     sequence->computed += count;
     if (!complete) continue;
     sampled.push_back(sequence);
@@ -178,8 +186,11 @@ void Session::run_one_step() {
   recorder_.clear();
   Context c{.backend = backend_, .arena = arena_, .tape = nullptr, .observer = &recorder_};
   const std::vector<float> logits = to_host(backend_, run_step(c, model_, step, cache_));
-  for (const auto& choice : recorder_.choices())
+  for (const auto& choice : recorder_.choices()) {
     statistics_.add(choice.layer, choice.experts, choice.expert_ids);
+    for (const RoutingEffects& effects : choice.effects)
+      statistics_.add(choice.layer, effects);
+  }
   const auto vocab = static_cast<size_t>(model_.shape().vocab);
   for (size_t i = 0; i < sampled.size(); ++i) {
     if (sampled[i]->finished) continue;  // cancelled by the sink of another one
@@ -213,13 +224,17 @@ std::optional<FinishReason> Session::finish_reason(const Sequence& sequence, int
 std::vector<RoutingRecorder::LayerChoice> Session::experts_of_row(int64_t row) const {
   std::vector<RoutingRecorder::LayerChoice> result;
   for (const auto& all : recorder_.choices()) {
-    const int64_t begin = row * all.top_k;
-    const int64_t end = begin + all.top_k;
-    result.push_back({.layer = all.layer,
-                      .experts = all.experts,
-                      .top_k = all.top_k,
-                      .expert_ids = {all.expert_ids.begin() + begin, all.expert_ids.begin() + end},
-                      .weights = {all.weights.begin() + begin, all.weights.begin() + end}});
+    RoutingRecorder::LayerChoice choice{
+        .layer = all.layer, .experts = all.experts, .top_k = 0, .expert_ids = {}, .weights = {}};
+    for (int64_t slot = row * all.top_k; slot < (row + 1) * all.top_k; ++slot) {
+      const auto i = static_cast<size_t>(slot);
+      if (all.expert_ids[i] < 0) continue;
+      choice.expert_ids.push_back(all.expert_ids[i]);
+      choice.weights.push_back(all.weights[i]);
+      ++choice.top_k;
+    }
+    if (!all.effects.empty()) choice.effects = {all.effects[static_cast<size_t>(row)]};
+    result.push_back(std::move(choice));
   }
   return result;
 }
@@ -230,7 +245,8 @@ void Session::retire_finished() {
     sequence->tokens.resize(static_cast<size_t>(sequence->computed));
     sequence->cached.shrink(sequence->computed);
     retained_ = Retained{std::move(sequence->cached), std::move(sequence->tokens),
-                         std::max(sequence->computed, sequence->prompt_length())};
+                         std::max(sequence->computed, sequence->prompt_length()),
+                         std::move(sequence->request.routing_policy)};
   }
   std::erase_if(running_, [](const auto& sequence) { return sequence->finished; });
 }

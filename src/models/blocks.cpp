@@ -56,7 +56,7 @@ GatedMlp GatedMlp::bind(Binder b, int64_t hidden, int64_t width, Component compo
           .down_proj = b.linear("down_proj", hidden, width, bias, component)};
 }
 
-Tensor GatedMlp::forward(Context& c, const Tensor& x, int /*layer*/) const {
+Tensor GatedMlp::forward(Context& c, const Tensor& x) const {
   return linear(c, swiglu(c, linear(c, x, gate_proj), linear(c, x, up_proj)), down_proj);
 }
 
@@ -65,11 +65,11 @@ void GatedMlp::visit_linears(const LinearVisitor& visit) {
     visit(*layer);
 }
 
-Tensor SparseMoe::forward(Context& c, const Tensor& x, int layer) const {
-  const Routing routing = route(c, linear(c, x, gate), rule, layer);
+Tensor SparseMoe::forward(Context& c, const Tensor& x, const Batch& batch, int layer) const {
+  const Routing routing = route(c, linear(c, x, gate), rule, batch, layer);
   const Tensor routed = experts->forward(c, x, routing);
   if (!shared_expert) return routed;
-  const Tensor shared = shared_expert->forward(c, x, layer);
+  const Tensor shared = shared_expert->forward(c, x);
   if (!shared_expert_gate) return add(c, routed, shared);
   return gated_add(c, routed, shared, linear(c, x, *shared_expert_gate));
 }
@@ -85,8 +85,9 @@ Tensor attend(Context& c, const AttentionBlock& block, const Tensor& x, const Ba
   return std::visit([&](const auto& b) { return b.forward(c, x, batch, rotary, layer); }, block);
 }
 
-Tensor feed_forward(Context& c, const FeedForward& block, const Tensor& x, int layer) {
-  return std::visit([&](const auto& b) { return b.forward(c, x, layer); }, block);
+Tensor feed_forward(Context& c, const FeedForward& block, const Tensor& x, const Batch& batch, int layer) {
+  if (const auto* dense = std::get_if<GatedMlp>(&block)) return dense->forward(c, x);
+  return std::get<SparseMoe>(block).forward(c, x, batch, layer);
 }
 
 void visit_linears(AttentionBlock& block, const LinearVisitor& visit) {

@@ -53,7 +53,7 @@ struct GatedMlp {
   Linear down_proj;  // [D, F]
 
   static GatedMlp bind(Binder b, int64_t hidden, int64_t width, Component component, bool bias = false);
-  Tensor forward(Context& c, const Tensor& x, int layer) const;
+  Tensor forward(Context& c, const Tensor& x) const;
   void visit_linears(const LinearVisitor& visit);
 };
 
@@ -65,7 +65,7 @@ struct SparseMoe {
   std::optional<GatedMlp> shared_expert = std::nullopt;
   std::optional<Linear> shared_expert_gate = std::nullopt;  // [1, D]: its sigmoid scales the shared expert
 
-  Tensor forward(Context& c, const Tensor& x, int layer) const;
+  Tensor forward(Context& c, const Tensor& x, const Batch& batch, int layer) const;
   void visit_linears(const LinearVisitor& visit);
 };
 
@@ -73,7 +73,7 @@ using AttentionBlock = std::variant<GroupedAttention, LatentAttention>;
 using FeedForward = std::variant<GatedMlp, SparseMoe>;
 Tensor attend(Context& c, const AttentionBlock& block, const Tensor& x, const Batch& batch, const Rope& rope,
               int layer);
-Tensor feed_forward(Context& c, const FeedForward& block, const Tensor& x, int layer);
+Tensor feed_forward(Context& c, const FeedForward& block, const Tensor& x, const Batch& batch, int layer);
 void visit_linears(AttentionBlock& block, const LinearVisitor& visit);
 void visit_linears(FeedForward& block, const LinearVisitor& visit);
 

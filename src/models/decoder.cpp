@@ -16,7 +16,7 @@ Tensor Decoder::forward(Context& c, const Batch& batch) const {
     Tensor h = rms_norm(c, x, w.input_layernorm, eps_);
     x = add(c, x, attend(c, w.self_attn, h, batch, rope, i));
     h = rms_norm(c, x, w.post_attention_layernorm, eps_);
-    x = add(c, x, feed_forward(c, w.mlp, h, i));
+    x = add(c, x, feed_forward(c, w.mlp, h, batch, i));
   }
   x = rms_norm(c, x, norm_, eps_);
   observe(static_cast<int>(layers_.size()), x);

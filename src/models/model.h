@@ -40,6 +40,8 @@ struct ModelShape {
   int64_t max_positions = 0;       // positions the model was trained for
   int64_t experts = 0;             // E of its sparse layers; 0: none is sparse
   int64_t top_k = 0;               // K
+  int64_t n_group = 1;             // groups of experts in the routing rule,
+  int64_t topk_group = 1;          // of which so many are kept
   int64_t expert_width = 0;        // F
   int64_t shared_width = 0;        // width of the shared expert; 0: none
   bool shared_gate = false;        // whether a sigmoid gate scales the shared expert

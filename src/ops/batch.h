@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "ops/routing_control.h"
 #include "tensor/tensor.h"
 
 namespace switchyard {
@@ -22,6 +23,7 @@ struct Batch {
   // [T], on the host: the length of sequence that each row's rotary frequencies are for, where these depend
   // on it. Rows of a prompt share its length; a row behind it has its position + 1, as when it was the last.
   std::vector<int32_t> rope_lengths = {};
+  RoutingControl routing = {};
 
   int64_t size() const { return tokens.dim(0); }
   const KvLayer& kv(int layer) const { return kv_layers[static_cast<size_t>(layer)]; }

@@ -29,7 +29,7 @@ class BalanceLossTest : public testing::Test {
                                  const RoutingRule& rule = kRule) {
     std::vector<Routing> routings;
     for (const Tensor& l : logits)
-      routings.push_back(route(c, l, rule, static_cast<int>(routings.size())));
+      routings.push_back(route(c, l, rule, {}, static_cast<int>(routings.size())));
     return routings;
   }
   double loss_of(const std::vector<Values>& logits, BalanceLoss kind) {

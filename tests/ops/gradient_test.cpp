@@ -279,6 +279,7 @@ GradientCase route_gradient(const RouteGradient& r) {
                          .rows = T,
                          .experts = E,
                          .top_k = K,
+                         .slots = K,
                          .score = r.score,
                          .selection_bias = r.grouped ? d.floats({1, -2, 0, 1, -2, 0}) : nullptr,
                          .groups = r.grouped ? 3 : 1,

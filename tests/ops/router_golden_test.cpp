@@ -69,7 +69,7 @@ TEST_P(RouterGolden, ChoiceWeightsAndGradients) {
   Tape tape;
   Context c{.backend = backend_, .arena = arena_, .tape = &tape};
   const RoutingRule rule = rule_of(golden.at("rule"));
-  const Routing routing = route(c, logits, rule, 0);
+  const Routing routing = route(c, logits, rule, {}, 0);
   const int64_t K = routing.expert_ids.dim(1);
   Values weights(want_weights.size(), 0.0f);
   Values d_weights;

@@ -59,6 +59,7 @@ RouteArgs route_args(Device& d, const Family& f, const RoutingShape& s, const st
           .rows = rows,
           .experts = s.experts,
           .top_k = s.top_k,
+          .slots = s.top_k,
           .score = f.score,
           .selection_bias = f.biased ? d.floats(selection_bias(s.experts)) : nullptr,
           .groups = f.groups,

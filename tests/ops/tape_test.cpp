@@ -93,7 +93,7 @@ class Block {
     const AttentionShape shape{.heads = H, .kv_heads = G, .head_dim = A, .scale = 0.5f, .window = 2};
     x = add(c, x, linear(c, attention(c, q, k, linear(c, h, v_), batch, 0, shape), o_));
     h = rms_norm(c, x, mlp_norm_, 1e-6f);
-    const Routing routing = route(c, linear(c, h, router_), {.top_k = K, .normalize = true}, 0);
+    const Routing routing = route(c, linear(c, h, router_), {.top_k = K, .normalize = true}, batch, 0);
     choice_.assign(routing.expert_ids.i32(), routing.expert_ids.i32() + T * K);
     const Tensor routed = experts_->forward(c, h, routing);
     const Tensor shared =

@@ -203,6 +203,7 @@ const std::vector<int32_t>& CpuBackend::busy_experts(const int32_t* offsets, int
 }
 
 void CpuBackend::expert_linear(const ExpertLinearArgs& a) {
+  std::fill(a.out + a.offsets[a.experts] * a.out_features, a.out + a.rows * a.out_features, 0.0f);
   const std::vector<int32_t>& busy = busy_experts(a.offsets, a.experts);
   if (busy.empty()) return;
   const auto rows_each = ceil_div(a.rows, static_cast<int64_t>(busy.size()));

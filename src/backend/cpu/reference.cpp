@@ -160,12 +160,13 @@ void ReferenceBackend::gated_add_backward(const GatedAddBackwardArgs& a) {
 void ReferenceBackend::gather_rows(const GatherRowsArgs& a) {
   for (int64_t i = 0; i < a.rows; ++i) {
     for (int64_t d = 0; d < a.cols; ++d)
-      a.out[i * a.cols + d] = a.x[a.index[i] * a.cols + d];
+      a.out[i * a.cols + d] = a.index[i] < 0 ? 0.0f : a.x[a.index[i] * a.cols + d];
   }
 }
 
 void ReferenceBackend::gather_rows_backward(const GatherRowsBackwardArgs& a) {
   for (int64_t i = 0; i < a.rows; ++i) {
+    if (a.index[i] < 0) continue;
     for (int64_t d = 0; d < a.cols; ++d)
       a.d_x[a.index[i] * a.cols + d] += a.d_out[i * a.cols + d];
   }

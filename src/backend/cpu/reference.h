@@ -47,6 +47,7 @@ class ReferenceBackend : public Backend {
   // reference_routing.cpp
   void route(const RouteArgs&) override;
   void route_backward(const RouteBackwardArgs&) override;
+  void limit_capacity(const LimitCapacityArgs&) override;
   void routing_sums(const RoutingSumsArgs&) override;
   void balance_loss(const BalanceLossArgs&) override;
   void balance_loss_backward(const BalanceLossBackwardArgs&) override;
@@ -60,7 +61,9 @@ class ReferenceBackend : public Backend {
   void combine_backward(const CombineBackwardArgs&) override;
 
  protected:
-  void record_routing_fault(RoutingFault fault);  // keeps the smallest layer, then row
+  // Fills the row as RouteArgs says for NaN logits, and records the fault, of which the smallest layer, then
+  // row is kept.
+  void fail_route(const RouteArgs& args, int64_t row);
 
  private:
   HostMemory memory_;

@@ -1,21 +1,26 @@
+#include <algorithm>
+
 #include "backend/cpu/reference.h"
 #include "base/error.h"
 
 namespace switchyard {
 
 void ReferenceBackend::dispatch_plan(const DispatchPlanArgs& a) {
+  const int64_t slots = a.rows * a.top_k;
+  std::fill_n(a.row_of_slot, slots, -1);
   int32_t row = 0;
   for (int64_t e = 0; e < a.experts; ++e) {
     a.offsets[e] = row;
-    for (int64_t slot = 0; slot < a.rows * a.top_k; ++slot) {
+    for (int64_t slot = 0; slot < slots; ++slot) {
       if (a.expert_ids[slot] != e) continue;
       a.token_of_row[row] = static_cast<int32_t>(slot / a.top_k);
       a.row_of_slot[slot] = row++;
     }
   }
   a.offsets[a.experts] = row;
-  SY_CHECK(row == a.rows * a.top_k, "{} of {} assignments name an expert in [0, {})", row, a.rows * a.top_k,
-           a.experts);
+  std::fill(a.token_of_row + row, a.token_of_row + slots, -1);
+  const auto assigned = std::count_if(a.expert_ids, a.expert_ids + slots, [](int32_t e) { return e != -1; });
+  SY_CHECK(row == assigned, "{} of {} assignments name an expert in [0, {})", row, assigned, a.experts);
 }
 
 void ReferenceBackend::expert_linear(const ExpertLinearArgs& a) {
@@ -28,6 +33,7 @@ void ReferenceBackend::expert_linear(const ExpertLinearArgs& a) {
                               .rows = a.offsets[e + 1] - begin,
                               .out = a.out + begin * a.out_features});
   }
+  std::fill(a.out + a.offsets[a.experts] * a.out_features, a.out + a.rows * a.out_features, 0.0f);
 }
 
 void ReferenceBackend::expert_linear_backward_input(const ExpertLinearBackwardInputArgs& a) {
@@ -60,6 +66,7 @@ void ReferenceBackend::combine(const CombineArgs& a) {
       double sum = a.accumulate ? a.out[t * a.cols + d] : 0.0;
       for (int64_t k = 0; k < a.top_k; ++k) {
         const int64_t slot = t * a.top_k + k;
+        if (a.row_of_slot[slot] < 0) continue;
         const double weight = a.weights == nullptr ? 1.0 : a.weights[slot];
         sum += weight * a.y[a.row_of_slot[slot] * a.cols + d];
       }
@@ -73,6 +80,7 @@ void ReferenceBackend::combine_backward(const CombineBackwardArgs& a) {
   for (int64_t t = 0; t < f.rows; ++t) {
     for (int64_t k = 0; k < f.top_k; ++k) {
       const int64_t slot = t * f.top_k + k;
+      if (f.row_of_slot[slot] < 0) continue;
       const int64_t row = f.row_of_slot[slot] * f.cols;
       const double weight = f.weights == nullptr ? 1.0 : f.weights[slot];
       double dot = 0;

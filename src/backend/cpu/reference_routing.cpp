@@ -37,9 +37,13 @@ std::vector<int32_t> best_of(const std::vector<float>& scores, int64_t count) {
   return order;
 }
 
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
 float group_score(GroupScore kind, std::vector<float> group) {
   std::sort(group.begin(), group.end(), std::greater<>());
-  return kind == GroupScore::kBestTwo && group.size() > 1 ? group[0] + group[1] : group[0];
+  const bool two = kind == GroupScore::kBestTwo && group.size() > 1 && group[1] > -kInfinity;
+  return two ? group[0] + group[1] : group[0];
 }
 
 // Minus infinity, as in transformers' DeepSeek-V3: with 0 an excluded expert would beat one whose biased
@@ -58,27 +62,45 @@ void exclude_groups(const RouteArgs& a, std::vector<float>& selection) {
   }
 }
 
-std::vector<float> selection_scores(const RouteArgs& a, const float* scores) {
+std::vector<float> selection_scores(const RouteArgs& a, const float* scores, const float* addends) {
   std::vector<float> selection(scores, scores + a.experts);
-  for (size_t e = 0; a.selection_bias != nullptr && e < selection.size(); ++e)
-    selection[e] += a.selection_bias[e];
+  for (size_t e = 0; e < selection.size(); ++e) {
+    if (a.selection_bias != nullptr) selection[e] += a.selection_bias[e];
+    if (addends != nullptr && addends[e] == -kInfinity) selection[e] = -kInfinity;
+  }
   exclude_groups(a, selection);
   return selection;
 }
 
-// The sum that weights are divided by.
-double weight_divisor(const RouteArgs& a, const float* scores, const int32_t* ids) {
-  if (!a.normalize) return 1;
+// The sum that the weights of the experts in `slots` slots are divided by; an id of -1 is none.
+double weight_divisor(bool normalize, double epsilon, const float* scores, const int32_t* ids,
+                      int64_t slots) {
+  if (!normalize) return 1;
   double sum = 0;
-  for (int64_t k = 0; k < a.top_k; ++k)
-    sum += scores[ids[k]];
-  return sum + a.epsilon;
+  for (int64_t k = 0; k < slots; ++k)
+    sum += ids[k] < 0 ? 0.0f : scores[ids[k]];
+  return sum + epsilon;
+}
+
+const RoutePolicy* policy_of(const RouteArgs& a, int64_t row) {
+  return a.policies == nullptr || a.policy_of_row[row] < 0 ? nullptr : a.policies + a.policy_of_row[row];
 }
 
 }  // namespace
 
-void ReferenceBackend::record_routing_fault(RoutingFault fault) {
+void ReferenceBackend::fail_route(const RouteArgs& a, int64_t row) {
+  const RoutePolicy* policy = policy_of(a, row);
+  const int64_t top_k = policy == nullptr ? a.top_k : policy->top_k;
+  std::fill_n(a.probabilities + row * a.experts, a.experts, kNan);
+  if (a.selection != nullptr) std::fill_n(a.selection + row * a.experts, a.experts, kNan);
+  int32_t* ids = a.expert_ids + row * a.slots;
+  float* weights = a.weights + row * a.slots;
+  std::iota(ids, ids + top_k, 0);
+  std::fill(ids + top_k, ids + a.slots, -1);
+  std::fill_n(weights, top_k, kNan);
+  std::fill(weights + top_k, weights + a.slots, 0.0f);
   const auto key = [](const RoutingFault& f) { return std::pair(f.layer, f.row); };
+  const RoutingFault fault{a.layer, row};
   if (!routing_fault_ || key(fault) < key(*routing_fault_)) routing_fault_ = fault;
 }
 
@@ -88,23 +110,27 @@ std::optional<RoutingFault> ReferenceBackend::take_routing_fault() {
 
 void ReferenceBackend::route(const RouteArgs& a) {
   for (int64_t t = 0; t < a.rows; ++t) {
-    const float* logits = a.logits + t * a.experts;
-    float* probabilities = a.probabilities + t * a.experts;
-    int32_t* ids = a.expert_ids + t * a.top_k;
-    float* weights = a.weights + t * a.top_k;
-    if (std::any_of(logits, logits + a.experts, [](float z) { return std::isnan(z); })) {
-      record_routing_fault({a.layer, t});
-      std::fill_n(probabilities, a.experts, std::numeric_limits<float>::quiet_NaN());
-      std::iota(ids, ids + a.top_k, 0);
-      std::fill_n(weights, a.top_k, std::numeric_limits<float>::quiet_NaN());
+    std::vector<float> logits(a.logits + t * a.experts, a.logits + (t + 1) * a.experts);
+    if (std::any_of(logits.begin(), logits.end(), [](float z) { return std::isnan(z); })) {
+      fail_route(a, t);
       continue;
     }
-    (a.score == RouterScore::kSoftmax ? softmax : sigmoid)(logits, a.experts, probabilities);
-    const std::vector<int32_t> chosen = best_of(selection_scores(a, probabilities), a.top_k);
-    std::copy(chosen.begin(), chosen.end(), ids);
-    const double divisor = weight_divisor(a, probabilities, ids);
-    for (int64_t k = 0; k < a.top_k; ++k)
-      weights[k] = static_cast<float>(a.scaling * probabilities[ids[k]] / divisor);
+    const RoutePolicy* policy = policy_of(a, t);
+    const float* addends = policy == nullptr ? nullptr : policy->addends + a.layer * a.experts;
+    const int64_t top_k = policy == nullptr ? a.top_k : policy->top_k;
+    for (size_t e = 0; policy != nullptr && e < logits.size(); ++e)
+      logits[e] = (logits[e] + addends[e]) / policy->temperature;
+    float* scores = a.probabilities + t * a.experts;
+    (a.score == RouterScore::kSoftmax ? softmax : sigmoid)(logits.data(), a.experts, scores);
+    const std::vector<float> selection = selection_scores(a, scores, addends);
+    if (a.selection != nullptr) std::copy(selection.begin(), selection.end(), a.selection + t * a.experts);
+    const std::vector<int32_t> chosen = best_of(selection, top_k);
+    const double divisor = weight_divisor(a.normalize, a.epsilon, scores, chosen.data(), top_k);
+    for (int64_t k = 0; k < a.slots; ++k) {
+      const int32_t id = k < top_k ? chosen[static_cast<size_t>(k)] : -1;
+      a.expert_ids[t * a.slots + k] = id;
+      a.weights[t * a.slots + k] = id < 0 ? 0.0f : static_cast<float>(a.scaling * scores[id] / divisor);
+    }
   }
 }
 
@@ -114,11 +140,11 @@ namespace {
 // d_s_k += scaling / z * (d_w_k - sum_j d_w_j s_j / z), without the sum where z is the constant 1.
 void add_weights_backward(const RouteArgs& a, const float* s, const int32_t* ids, const float* d_w,
                           std::vector<double>& d_s) {
-  const double z = weight_divisor(a, s, ids);
+  const double z = weight_divisor(a.normalize, a.epsilon, s, ids, a.slots);
   double dot = 0;
-  for (int64_t k = 0; a.normalize && k < a.top_k; ++k)
+  for (int64_t k = 0; a.normalize && k < a.slots; ++k)
     dot += static_cast<double>(d_w[k]) * s[ids[k]] / z;
-  for (int64_t k = 0; k < a.top_k; ++k)
+  for (int64_t k = 0; k < a.slots; ++k)
     d_s[static_cast<size_t>(ids[k])] += a.scaling * (d_w[k] - dot) / z;
 }
 
@@ -127,6 +153,7 @@ void add_weights_backward(const RouteArgs& a, const float* s, const int32_t* ids
 // Through the softmax: d_l = s (d_s - d_s . s). Through the sigmoid: d_l = s (d_s - d_s s).
 void ReferenceBackend::route_backward(const RouteBackwardArgs& a) {
   const RouteArgs& f = a.forward;
+  SY_CHECK(f.policies == nullptr, "the backward pass of {} routing policies", "no");
   for (int64_t t = 0; t < f.rows; ++t) {
     const float* s = f.probabilities + t * f.experts;
     std::vector<double> d_s(static_cast<size_t>(f.experts), 0.0);
@@ -134,7 +161,7 @@ void ReferenceBackend::route_backward(const RouteBackwardArgs& a) {
       std::copy_n(a.d_probabilities + t * f.experts, f.experts, d_s.begin());
     }
     if (a.d_weights != nullptr) {
-      add_weights_backward(f, s, f.expert_ids + t * f.top_k, a.d_weights + t * f.top_k, d_s);
+      add_weights_backward(f, s, f.expert_ids + t * f.slots, a.d_weights + t * f.slots, d_s);
     }
     const double dot = std::inner_product(d_s.begin(), d_s.end(), s, 0.0);
     for (int64_t e = 0; e < f.experts; ++e) {
@@ -146,8 +173,9 @@ void ReferenceBackend::route_backward(const RouteBackwardArgs& a) {
 }
 
 void ReferenceBackend::routing_sums(const RoutingSumsArgs& a) {
-  for (int64_t slot = 0; slot < a.rows * a.top_k; ++slot)
-    a.hits[a.expert_ids[slot]] += 1;
+  for (int64_t slot = 0; slot < a.rows * a.top_k; ++slot) {
+    if (a.expert_ids[slot] >= 0) a.hits[a.expert_ids[slot]] += 1;
+  }
   for (int64_t e = 0; e < a.experts; ++e) {
     double sum = a.probability_sums[e];
     for (int64_t t = 0; t < a.rows; ++t)

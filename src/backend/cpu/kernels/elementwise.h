@@ -88,6 +88,7 @@ inline void combine(const CombineArgs& a, int64_t begin, int64_t end) {
     for_each_vec(0, a.cols, [&](int64_t d, int64_t n) {
       Vec total = a.accumulate ? load_up_to(out + d, n) : Vec::zero();
       for (int64_t slot = t * a.top_k; slot < (t + 1) * a.top_k; ++slot) {
+        if (a.row_of_slot[slot] < 0) continue;
         const Vec weight = Vec::broadcast(a.weights == nullptr ? 1.0f : a.weights[slot]);
         total = fma(weight, load_up_to(a.y + a.row_of_slot[slot] * a.cols + d, n), total);
       }

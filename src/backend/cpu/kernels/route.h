@@ -33,12 +33,16 @@ inline void choose_best(const float* scores, int64_t count, int64_t top_k, int32
   }
 }
 
-// The best score of a group, or the sum of its two best; a group of one has one.
+inline const RoutePolicy* policy_of(const RouteArgs& a, int64_t row) {
+  return a.policies == nullptr || a.policy_of_row[row] < 0 ? nullptr : a.policies + a.policy_of_row[row];
+}
+
+// The best score of a group, or the sum of its two best, or of the one that it has.
 inline float group_score(GroupScore kind, const float* scores, int64_t count) {
   int32_t best[2];
-  const int64_t terms = kind == GroupScore::kBestTwo && count > 1 ? 2 : 1;
-  choose_best(scores, count, terms, best);
-  return terms == 2 ? scores[best[0]] + scores[best[1]] : scores[best[0]];
+  choose_best(scores, count, smaller(2, count), best);
+  const float second = kind == GroupScore::kBestTwo && count > 1 ? scores[best[1]] : -kInfinity;
+  return second > -kInfinity ? scores[best[0]] + second : scores[best[0]];
 }
 
 inline void exclude_groups(const RouteArgs& a, float* selection) {
@@ -56,20 +60,39 @@ inline void exclude_groups(const RouteArgs& a, float* selection) {
   }
 }
 
-inline void selection_scores(const RouteArgs& a, const float* scores, float* selection) {
+inline void selection_scores(const RouteArgs& a, const float* scores, const float* addends,
+                             float* selection) {
   for_each_vec(0, a.experts, [&](int64_t e, int64_t n) {
     Vec score = load_up_to(scores + e, n);
     if (a.selection_bias != nullptr) score = score + load_up_to(a.selection_bias + e, n);
     store_up_to(score, selection + e, n);
   });
+  for (int64_t e = 0; addends != nullptr && e < a.experts; ++e) {
+    if (addends[e] == -kInfinity) selection[e] = -kInfinity;
+  }
   if (a.kept_groups < a.groups) exclude_groups(a, selection);
 }
 
-// The sum that weights are divided by.
-inline float weight_divisor(const RouteArgs& a, const float* scores, const int32_t* ids) {
+// logits -> scores. `out` may be `logits`.
+inline void router_scores(RouterScore kind, const float* logits, int64_t count, float* out) {
+  if (kind == RouterScore::kSoftmax) return softmax(logits, count, out);
+  for_each_vec(0, count,
+               [&](int64_t e, int64_t n) { store_up_to(sigmoid(load_up_to(logits + e, n)), out + e, n); });
+}
+
+inline void apply_policy(const float* logits, const float* addends, float temperature, int64_t count,
+                         float* out) {
+  const Vec divisor = Vec::broadcast(temperature);
+  for_each_vec(0, count, [&](int64_t e, int64_t n) {
+    store_up_to((load_up_to(logits + e, n) + load_up_to(addends + e, n)) / divisor, out + e, n);
+  });
+}
+
+// The sum that the weights of `top_k` experts are divided by.
+inline float weight_divisor(const RouteArgs& a, const float* scores, const int32_t* ids, int64_t top_k) {
   if (!a.normalize) return 1;
   float sum = 0;
-  for (int64_t k = 0; k < a.top_k; ++k)
+  for (int64_t k = 0; k < top_k; ++k)
     sum += scores[ids[k]];
   return sum + a.epsilon;
 }
@@ -77,23 +100,26 @@ inline float weight_divisor(const RouteArgs& a, const float* scores, const int32
 inline bool route(const RouteArgs& a, int64_t row) {
   const float* logits = a.logits + row * a.experts;
   float* scores = a.probabilities + row * a.experts;
-  int32_t* ids = a.expert_ids + row * a.top_k;
-  float* weights = a.weights + row * a.top_k;
+  int32_t* ids = a.expert_ids + row * a.slots;
+  float* weights = a.weights + row * a.slots;
   if (any_nan(logits, a.experts)) return false;
 
-  if (a.score == RouterScore::kSoftmax) {
-    softmax(logits, a.experts, scores);
-  } else {
-    for_each_vec(0, a.experts, [&](int64_t e, int64_t n) {
-      store_up_to(sigmoid(load_up_to(logits + e, n)), scores + e, n);
-    });
-  }
-  float selection[kMaxRoutedExperts];
-  selection_scores(a, scores, selection);
-  choose_best(selection, a.experts, a.top_k, ids);
-  const float divisor = weight_divisor(a, scores, ids);
-  for (int64_t k = 0; k < a.top_k; ++k)
+  const RoutePolicy* policy = policy_of(a, row);
+  const float* addends = policy == nullptr ? nullptr : policy->addends + a.layer * a.experts;
+  const int64_t top_k = policy == nullptr ? a.top_k : policy->top_k;
+  if (policy != nullptr) apply_policy(logits, addends, policy->temperature, a.experts, scores);
+  router_scores(a.score, policy == nullptr ? logits : scores, a.experts, scores);
+  float scratch[kMaxRoutedExperts];
+  float* selection = a.selection == nullptr ? scratch : a.selection + row * a.experts;
+  selection_scores(a, scores, addends, selection);
+  choose_best(selection, a.experts, top_k, ids);
+  const float divisor = weight_divisor(a, scores, ids, top_k);
+  for (int64_t k = 0; k < top_k; ++k)
     weights[k] = a.scaling * scores[ids[k]] / divisor;
+  for (int64_t k = top_k; k < a.slots; ++k) {
+    ids[k] = -1;
+    weights[k] = 0;
+  }
   return true;
 }
 
