@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "tensor/blocks/block_format.h"
 
 namespace switchyard {
 namespace {
@@ -47,9 +48,28 @@ void decode_groups(const Matrix& m, int64_t row, int64_t begin, int64_t count, f
   }
 }
 
+void decode_blocks(const BlockFormat& f, const std::byte* row, int64_t begin, int64_t count, float* out) {
+  constexpr int64_t kMaxCols = 256;
+  SY_CHECK(f.cols <= kMaxCols, "blocks of {} columns", f.cols);
+  float whole[kMaxCols];
+  for (int64_t done = 0; done < count;) {
+    const std::byte* block = row + (begin + done) / f.cols * f.bytes;
+    const int64_t skipped = (begin + done) % f.cols;
+    const int64_t taken = std::min(f.cols - skipped, count - done);
+    if (taken == f.cols) {
+      f.decode(block, out + done);
+    } else {
+      f.decode(block, whole);
+      std::copy_n(whole + skipped, taken, out + done);
+    }
+    done += taken;
+  }
+}
+
 }  // namespace
 
 std::string_view name(MatrixFormat format) {
+  if (const BlockFormat* blocks = find_block_format(format)) return blocks->name;
   switch (format) {
     case MatrixFormat::kPlain:
       return "plain";
@@ -59,11 +79,15 @@ std::string_view name(MatrixFormat format) {
       return "int8";
     case MatrixFormat::kInt4Groups:
       return "int4";
+    default:
+      return "";
   }
-  return "";
 }
 
 int64_t row_bytes(const Matrix& matrix) {
+  if (const BlockFormat* blocks = find_block_format(matrix.format)) {
+    return matrix.cols / blocks->cols * blocks->bytes;
+  }
   switch (matrix.format) {
     case MatrixFormat::kPlain:
       return matrix.cols * size_bytes(matrix.dtype);
@@ -72,13 +96,16 @@ int64_t row_bytes(const Matrix& matrix) {
       return matrix.cols;
     case MatrixFormat::kInt4Groups:
       return (matrix.cols + 1) / 2;
+    default:
+      return 0;
   }
-  return 0;
 }
 
 void decode_row(const Matrix& matrix, int64_t row, int64_t begin, int64_t count, float* out) {
   if (matrix.is_plain()) {
     convert_to_f32(matrix.dtype, row_data(matrix, row) + begin * size_bytes(matrix.dtype), count, out);
+  } else if (const BlockFormat* blocks = find_block_format(matrix.format)) {
+    decode_blocks(*blocks, row_data(matrix, row), begin, count, out);
   } else {
     decode_groups(matrix, row, begin, count, out);
   }

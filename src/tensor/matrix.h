@@ -2,7 +2,8 @@
 // matrix, never of a model. Whatever the format, a matrix stands for one exact matrix of float32 numbers,
 // the one that decode_row gives; ops compute with it and with no other.
 //
-// Adding a format: a row in MatrixFormat, its decoder in matrix.cpp's table.
+// Adding a format: a row in MatrixFormat and its decoder, in matrix.cpp for codes with groups, in
+// blocks/block_format.cpp's table for blocks.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,14 @@ enum class MatrixFormat : uint8_t {
   kF8E4M3Groups,  // one float8 code a byte
   kInt8Groups,    // one unsigned code a byte
   kInt4Groups,    // two unsigned codes a byte, the lower column in the lower half; rows start at a byte
+
+  // Blocks along the columns that hold their own scales; see blocks/<format>.h.
+  kQ8_0,
+  kQ4_0,
+  kQ4_1,
+  kQ4K,
+  kQ5K,
+  kQ6K,
 };
 
 std::string_view name(MatrixFormat format);
@@ -50,7 +59,7 @@ struct Matrix {
   bool is_plain() const { return format == MatrixFormat::kPlain; }
 };
 
-// Bytes of the codes of one row; scales not included.
+// Bytes of one row of `data`: of the codes alone, or of the blocks.
 int64_t row_bytes(const Matrix& matrix);
 
 // out[i] = element [row, begin + i] of a matrix in host memory, i < count.
@@ -62,7 +71,7 @@ struct PackedMatrix {
   int64_t rows;
   int64_t cols;
   Tensor data = {};             // bytes: rows * row_bytes
-  Tensor scales = {};           // [row groups, groups] or absent: a format without GroupScales
+  Tensor scales = {};           // [row groups, groups] or absent: a block format
   Tensor zeros = {};            // uint8, as scales, or absent
   Tensor group_of_column = {};  // int32 [cols] or absent
   int32_t zero_point = 0;
