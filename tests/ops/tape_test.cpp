@@ -47,7 +47,7 @@ class Block {
     o_ = {.weight = matrix("o", D, H * A), .bias = {}, .lora = {}};
     mlp_norm_ = vector("mlp_norm", D);
     router_ = {.weight = matrix("router", E, D), .bias = {}, .lora = {}};
-    std::vector<Tensor> gate, up, down;
+    std::vector<Weight> gate, up, down;
     for (int64_t e = 0; e < E; ++e) {
       gate.push_back(matrix("expert_gate" + std::to_string(e), F, D));
       up.push_back(matrix("expert_up" + std::to_string(e), F, D));
