@@ -86,24 +86,24 @@ struct Published {
 
 class PublishedModel : public testing::TestWithParam<Published> {};
 
-INSTANTIATE_TEST_SUITE_P(
-    All, PublishedModel,
-    testing::Values(Published{"qwen1.5-moe-a2.7b", 14.3, 2.7, 0.1, true, 24 * 2 * 2048},
-                    Published{"qwen2-57b-a14b", 57.4, 14.2, 0.1, true, 28 * 2 * 512},
-                    Published{"qwen3-30b-a3b", 30.5, 3.3, 0.1, true, 48 * 2 * 512},
-                    Published{"qwen3-235b-a22b", 235, 22, 1, true, 94 * 2 * 512},
-                    Published{"mixtral-8x7b", 46.7, 12.9, 0.1, true, 32 * 2 * 1024},
-                    Published{"mixtral-8x22b", 141, 39, 1, true, 56 * 2 * 1024},
-                    Published{"deepseek-moe-16b", 16.4, 2.8, 0.1, true, 28 * 2 * 2048},
-                    Published{"deepseek-v2-lite", 15.7, 2.4, 0.1, false, 27 * 576},
-                    Published{"deepseek-v2", 236, 21, 1, true, 60 * 576},
-                    Published{"deepseek-v3", 671, 37, 1, false, 61 * 576},
-                    Published{"olmoe-1b-7b", 6.9, 1.3, 0.1, true, 16 * 2 * 2048}),
-    [](const auto& instance) {
-      std::string name = instance.param.config;
-      std::replace_if(name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(All, PublishedModel,
+                         testing::Values(Published{"qwen1.5-moe-a2.7b", 14.3, 2.7, 0.1, true, 24 * 2 * 2048},
+                                         Published{"qwen2-57b-a14b", 57.4, 14.2, 0.1, true, 28 * 2 * 512},
+                                         Published{"qwen3-30b-a3b", 30.5, 3.3, 0.1, true, 48 * 2 * 512},
+                                         Published{"qwen3-235b-a22b", 235, 22, 1, true, 94 * 2 * 512},
+                                         Published{"mixtral-8x7b", 46.7, 12.9, 0.1, true, 32 * 2 * 1024},
+                                         Published{"mixtral-8x22b", 141, 39, 1, true, 56 * 2 * 1024},
+                                         Published{"deepseek-moe-16b", 16.4, 2.8, 0.1, true, 28 * 2 * 2048},
+                                         Published{"deepseek-v2-lite", 15.7, 2.4, 0.1, false, 27 * 576},
+                                         Published{"deepseek-v2", 236, 21, 1, true, 60 * 576},
+                                         Published{"deepseek-v3", 671, 37, 1, false, 61 * 576},
+                                         Published{"olmoe-1b-7b", 6.9, 1.3, 0.1, true, 16 * 2 * 2048}),
+                         [](const auto& instance) {
+                           std::string name = instance.param.config;
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
+                           return name;
+                         });
 
 TEST_P(PublishedModel, HasThePublishedParameters) {
   const Published& p = GetParam();

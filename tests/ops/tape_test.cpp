@@ -90,7 +90,8 @@ class Block {
     Tensor h = rms_norm(c, x, attention_norm_, 1e-6f);
     const Tensor q = rope(c, linear(c, h, q_), batch.positions, rope_, H);
     const Tensor k = rope(c, linear(c, h, k_), batch.positions, rope_, G);
-    const AttentionShape shape{.heads = H, .kv_heads = G, .head_dim = A, .scale = 0.5f, .window = 2};
+    const AttentionShape shape{
+        .heads = H, .kv_heads = G, .head_dim = A, .value_dim = A, .scale = 0.5f, .window = 2};
     x = add(c, x, linear(c, attention(c, q, k, linear(c, h, v_), batch, 0, shape), o_));
     h = rms_norm(c, x, mlp_norm_, 1e-6f);
     const Routing routing = route(c, linear(c, h, router_), {.top_k = K, .normalize = true}, batch, 0);
