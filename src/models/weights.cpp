@@ -54,11 +54,11 @@ std::string_view name(Component component) {
 }
 
 Tensor CheckpointWeights::weight(const std::string& name, const Shape& shape) {
-  if (checkpoint_.find(name) == nullptr) {
-    throw Error(checkpoint_.folder(), tensor_item(name),
+  if (checkpoint_->find(name) == nullptr) {
+    throw Error(checkpoint_->folder(), tensor_item(name),
                 fmt::format("shape {} by the config", to_string(shape)), "no such tensor in the checkpoint");
   }
-  const Checkpoint::View view = checkpoint_.tensor(name);
+  const Checkpoint::View view = checkpoint_->tensor(name);
   if (!std::ranges::equal(view.shape, shape.dims())) {
     throw Error(view.file, tensor_item(name), fmt::format("shape {} by the config", to_string(shape)),
                 fmt::format("[{}]", fmt::join(view.shape, ", ")));
@@ -73,9 +73,9 @@ Tensor CheckpointWeights::weight(const std::string& name, const Shape& shape) {
 
 void CheckpointWeights::finish() {
   std::sort(used_.begin(), used_.end());
-  for (const std::string& tensor : checkpoint_.names()) {
+  for (const std::string& tensor : checkpoint_->names()) {
     if (std::binary_search(used_.begin(), used_.end(), tensor) || is_derived_buffer(tensor)) continue;
-    throw Error(checkpoint_.tensor(tensor).file, tensor_item(tensor), "only tensors that the config implies",
+    throw Error(checkpoint_->tensor(tensor).file, tensor_item(tensor), "only tensors that the config implies",
                 "one that the model has no use for");
   }
 }

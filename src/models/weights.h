@@ -45,14 +45,15 @@ class WeightSource {
 // A checkpoint's tensors, read in place from the mapped files.
 class CheckpointWeights final : public WeightSource {
  public:
-  explicit CheckpointWeights(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
+  explicit CheckpointWeights(std::shared_ptr<const Checkpoint> checkpoint)
+      : checkpoint_(std::move(checkpoint)) {}
   Tensor weight(const std::string& name, const Shape& shape) override;
-  bool has(const std::string& name) const override { return checkpoint_.find(name) != nullptr; }
-  std::string place_of(const std::string& name) const override { return checkpoint_.tensor(name).file; }
+  bool has(const std::string& name) const override { return checkpoint_->find(name) != nullptr; }
+  std::string place_of(const std::string& name) const override { return checkpoint_->tensor(name).file; }
   void finish() override;
 
  private:
-  const Checkpoint& checkpoint_;
+  std::shared_ptr<const Checkpoint> checkpoint_;
   std::vector<std::string> used_;
 };
 
