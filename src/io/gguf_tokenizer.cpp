@@ -262,7 +262,8 @@ class Builder {
 }  // namespace
 
 bool gguf_has_tokenizer(const GgufFile& file) {
-  return file.find_metadata(kModelKey) != nullptr;
+  const Json* model = file.find_metadata(kModelKey);
+  return model != nullptr && *model != "none";
 }
 
 Json gguf_tokenizer(const GgufFile& file) {

@@ -11,7 +11,7 @@
 
 namespace switchyard {
 
-bool gguf_has_tokenizer(const GgufFile& file);
+bool gguf_has_tokenizer(const GgufFile& file);  // false also for the model "none"
 
 // tokenizer.json. Throws Error for unknown models and pre-tokenizers, by name, and for lists that do not fit
 // together.

@@ -78,7 +78,7 @@ struct Lists {
   std::vector<std::string> tokens = {"a", "b", "ab"};
   std::vector<int32_t> types = {1, 1, 1};
   std::vector<float> scores = {0, 0, 0};
-  std::vector<std::string> more_pairs;
+  std::vector<std::string> more_pairs = {};
 
   void expect_refused(const std::string& part) const {
     std::string texts = gguf_number(8) + gguf_number<uint64_t>(tokens.size());
