@@ -4,11 +4,14 @@
   tests/data/gguf/blocks.gguf          one matrix in each element type; blocks.safetensors has its numbers
   tests/data/gguf/<model>.gguf         small random models; <model>.safetensors has input_ids and the logits of
                                        `transformers` (float32) with the dequantised weights
+  tests/data/gguf/tokenizer_<pre>.gguf tokenizers without a model; tokenizer_<pre>.json has texts and ids by
+                                       `tokenizers`
   tests/fuzz/corpus/gguf/              seeds
 
 Usage: scripts/make_gguf_data.py   (needs torch, transformers, safetensors and gguf; made with gguf 0.19.0)
 """
 
+import json
 import pathlib
 
 import gguf
@@ -18,6 +21,10 @@ import transformers
 from gguf import GGMLQuantizationType as Type
 from gguf import quants
 from safetensors.numpy import save_file
+from tokenizers import Tokenizer
+from transformers.tokenization_utils_base import generate_merges
+
+import make_tokenizer_data
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATA = ROOT / "tests/data/gguf"
@@ -219,12 +226,104 @@ def add_qwen2_moe_old(writer, config):
     writer.add_expert_used_count(config.num_experts_per_tok)
 
 
+def tokenizer_file(pre, published, oracle=None, **keys):
+    """Writes the parts of a tokenizer.json as a converter does, and the ids of `oracle` (default: the same)."""
+    published = json.loads(json.dumps(published))
+    writer = gguf.GGUFWriter(DATA / f"tokenizer_{pre}.gguf", "llama")
+    model = published["model"]
+    ids = {**model["vocab"], **{token["content"]: token["id"] for token in published["added_tokens"]}}
+    size = max(ids.values()) + 1
+    tokens, types = [f"[PAD{i}]" for i in range(size)], [gguf.TokenType.UNUSED] * size
+    for token, i in ids.items():
+        tokens[i], types[i] = token, gguf.TokenType.NORMAL
+        if model["byte_fallback"] and len(token) == 6 and token.startswith("<0x"):
+            types[i] = gguf.TokenType.BYTE
+    for token in published["added_tokens"]:
+        types[token["id"]] = gguf.TokenType.CONTROL if token["special"] else gguf.TokenType.USER_DEFINED
+        if token["content"] == model["unk_token"]:
+            types[token["id"]] = gguf.TokenType.UNKNOWN
+    if model["byte_fallback"]:
+        writer.add_tokenizer_model("llama")
+        writer.add_tokenizer_pre("default")
+        writer.add_token_scores(keys.pop("scores"))
+    else:
+        writer.add_tokenizer_model("gpt2")
+        writer.add_tokenizer_pre(pre)
+        writer.add_token_merges([" ".join(merge) for merge in model["merges"]])
+    writer.add_token_list(tokens)
+    writer.add_token_types(types)
+    for key, value in keys.items():
+        getattr(writer, f"add_{key}")(value)
+    finish(writer)
+    tokenizer = Tokenizer.from_str(json.dumps(oracle or published))
+    cases = []
+    for text in make_tokenizer_data.TEXTS:
+        case = {"text": text, "ids": tokenizer.encode(text, add_special_tokens=False).ids,
+                "ids_special": tokenizer.encode(text).ids}
+        case["decoded"] = tokenizer.decode(case["ids_special"], skip_special_tokens=True)
+        cases.append(case)
+    (DATA / f"tokenizer_{pre}.json").write_text(json.dumps(cases, ensure_ascii=False, indent=0) + "\n")
+
+
+def make_tokenizers():
+    tiny = ROOT / "models/tiny-qwen2-moe"
+    tokenizer_file("qwen2", json.loads((tiny / "tokenizer.json").read_text()), eos_token_id=2, eot_token_id=0,
+                   pad_token_id=0, chat_template=(tiny / "chat_template.jinja").read_text())
+    make_byte_level_tokenizers()
+    make_llama_tokenizer()
+
+
+def make_byte_level_tokenizers():
+    """The published patterns over one small vocabulary."""
+    vocab, merges = make_tokenizer_data.byte_level_model()
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    bare = {**level, "use_regex": False}
+    digits = {"type": "Digits", "individual_digits": True}
+    split = lambda pattern: make_tokenizer_data.split({"Regex": pattern}, "Isolated")
+    sequence = lambda *parts: make_tokenizer_data.sequence("pretokenizers", *parts)
+    words = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    start = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}},
+                                                       {"Sequence": {"id": "A", "type_id": 0}}],
+             "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+             "special_tokens": {"<s>": {"id": "<s>", "ids": [len(vocab)], "tokens": ["<s>"]}}}
+    for pre, parts in {
+        "gpt-2": {"pre_tokenizer": level},
+        "olmo": {"pre_tokenizer": level, "normalizer": {"type": "NFC"}},
+        "smollm": {"pre_tokenizer": sequence(digits, level)},
+        "llama-bpe": {"pre_tokenizer": sequence(split(words % "{1,3}"), bare), "model": {"ignore_merges": True},
+                      "post_processor": start},
+    }.items():
+        tokens = [("<s>", {"special": True}), ("<think>", {})]
+        published = make_tokenizer_data.document(vocab, merges, added_tokens=tokens, decoder=level, **parts)
+        tokenizer_file(pre, published, bos_token_id=len(vocab), eos_token_id=0)
+
+
+def make_llama_tokenizer():
+    """Pieces with scores; the merges are transformers' own for them."""
+    published = json.loads((make_tokenizer_data.DATA / "byte_fallback/tokenizer.json").read_text())
+    vocab = published["model"]["vocab"]
+    merged = ["".join(pair) for pair in published["model"]["merges"]]
+    score = {piece: -float(i) for i, piece in reversed(list(enumerate(merged)))}
+    special = {token["content"] for token in published["added_tokens"]}
+    byte = lambda piece: len(piece) == 6 and piece.startswith("<0x")
+    normal = {piece: i for piece, i in vocab.items() if piece not in special and not byte(piece)}
+    scores = {piece: score.get(piece, -1e5 - i) for piece, i in normal.items()}
+    oracle = json.loads(json.dumps(published))
+    oracle["model"]["merges"] = [list(pair) for pair in generate_merges(normal, scores)]
+    assert len(oracle["model"]["merges"]) > len(merged)
+    bos = vocab["<s>"]
+    by_id = sorted(vocab, key=vocab.get)
+    tokenizer_file("llama", published, oracle, scores=[scores.get(piece, 0.0) for piece in by_id], bos_token_id=bos,
+                   eos_token_id=vocab["</s>"])
+
+
 def main():
     DATA.mkdir(parents=True, exist_ok=True)
     SEEDS.mkdir(parents=True, exist_ok=True)
     make_blocks()
     make_models()
-    for name in ["blocks", "qwen2moe_split"]:
+    make_tokenizers()
+    for name in ["blocks", "qwen2moe_split", "tokenizer_smollm"]:
         whole = (DATA / f"{name}.gguf").read_bytes()
         (SEEDS / f"{name}.gguf").write_bytes(whole[:8192])
 

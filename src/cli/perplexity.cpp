@@ -21,14 +21,15 @@ struct Options {
 };
 
 int run_perplexity(const Options& o) {
-  const Tokenizer tokenizer = Tokenizer::load(o.model.folder);
+  const auto files = ModelFiles::open(o.model.path);
+  const Tokenizer tokenizer = load_tokenizer(*files);
   const std::string text = read_file(o.file, kMaxTextBytes);
   check_utf8(o.file, text);
   std::vector<int32_t> tokens = tokenizer.encode(text, {.add_special_tokens = true, .parse_special = true});
   if (o.max_tokens > 0 && static_cast<int64_t>(tokens.size()) > o.max_tokens) {
     tokens.resize(static_cast<size_t>(o.max_tokens));
   }
-  const LoadedModel loaded(o.model);
+  const LoadedModel loaded(o.model, *files);
   PerplexityOptions options;
   options.window = o.window > 0 ? o.window : std::min<int64_t>(2048, loaded.model->shape().max_positions);
   options.stride = o.stride > 0 ? o.stride : std::max<int64_t>(1, options.window / 2);

@@ -73,11 +73,10 @@ class Runner {
  public:
   explicit Runner(const Options& options)
       : options_(options),
-        tokenizer_(Tokenizer::load(options.model.folder)),
-        loaded_(options.model),
-        generation_(read_generation_config(options.model.folder,
-                                           ConfigReader::open(options.model.folder + "/config.json"),
-                                           loaded_.model->shape().vocab)),
+        files_(ModelFiles::open(options.model.path)),
+        tokenizer_(load_tokenizer(*files_)),
+        loaded_(options.model, *files_),
+        generation_(files_->generation_config(loaded_.model->shape().vocab)),
         session_(*loaded_.model, tokenizer_, *loaded_.backend, {.context = context()}) {
     note_untrained_positions(*loaded_.model, context());
     for (const std::string& what : generation_.unsupported)
@@ -85,10 +84,10 @@ class Runner {
     if (sampling().temperature == 0 && (options.top_k || options.top_p || options.min_p))
       print_error("note: at temperature 0 --top-k, --top-p and --min-p have no effect\n");
     check_utf8("--system", options.system);
-    if (!options.raw) chat_ = ChatTemplate::load(options.model.folder);
+    if (!options.raw) chat_ = files_->chat_template();
     if (!options.raw && !chat_) {
-      throw Error(options.model.folder, "chat template",
-                  "chat_template.jinja, or one in tokenizer_config.json",
+      throw Error(options.model.path, "chat template",
+                  "chat_template.jinja, one in tokenizer_config.json, or one in the .gguf file",
                   "none; --raw continues a text without one");
     }
   }
@@ -146,7 +145,7 @@ class Runner {
   std::vector<int32_t> encode_chat(const OrderedJson& messages) const {
     const auto rendered = chat_->render(messages, {});
     std::vector<int32_t> ids = tokenizer_.encode(rendered.text, {.literal_mask = rendered.from_input});
-    if (ids.empty()) throw Error(options_.model.folder, "chat template", "at least one token", "none");
+    if (ids.empty()) throw Error(options_.model.path, "chat template", "at least one token", "none");
     return ids;
   }
 
@@ -232,6 +231,7 @@ class Runner {
   }
 
   const Options& options_;
+  std::unique_ptr<const ModelFiles> files_;
   Tokenizer tokenizer_;
   LoadedModel loaded_;
   GenerationConfig generation_;

@@ -77,10 +77,10 @@ class Model {
   // Every tensor once (a tied output matrix is its embedding), in the order of binding.
   const std::vector<Parameter>& parameters() const { return parameters_; }
 
-  // The checkpoint whose files the weights are read from in place.
-  void set_checkpoint(std::shared_ptr<const Checkpoint> checkpoint) { checkpoint_ = std::move(checkpoint); }
-  // Throws Error when a file of the checkpoint, if there is one, has changed since it was opened: results
-  // mean nothing then.
+  // Says how to check the files that the weights are read from in place.
+  void set_weights_check(std::function<void()> verify_unchanged) { check_ = std::move(verify_unchanged); }
+  // Throws Error when a file of the weights, if there is one, has changed since it was opened: results mean
+  // nothing then.
   void verify_weights() const;
 
  protected:
@@ -91,7 +91,7 @@ class Model {
   std::vector<Parameter> parameters_;
 
  private:
-  std::shared_ptr<const Checkpoint> checkpoint_;
+  std::function<void()> check_;
 };
 
 // Throws Error when a router's logits were not numbers in the last step: one that says that the weights

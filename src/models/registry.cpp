@@ -55,13 +55,20 @@ std::unique_ptr<Model> make_model(const ConfigReader& config, WeightSource& sour
   return model;
 }
 
-std::unique_ptr<Model> load_model(const std::string& folder, Backend& backend, const LoadOptions& options) {
-  const auto checkpoint = std::make_shared<const Checkpoint>(Checkpoint::open(folder));
-  const ConfigReader config = ConfigReader::open(folder + "/config.json");
-  CheckpointWeights weights(*checkpoint, read_quantization_config(config, options.ignored_keys));
-  std::unique_ptr<Model> model = make_model(config, weights, backend, options);
-  model->set_checkpoint(checkpoint);
+std::unique_ptr<Model> load_model(const ModelFiles& files, Backend& backend, const LoadOptions& options) {
+  const ConfigReader config = files.config();
+  const ModelFiles::Weights weights = files.weights(config, options.ignored_keys);
+  std::unique_ptr<Model> model = make_model(config, *weights.source, backend, options);
+  model->set_weights_check(weights.verify_unchanged);
+  if (options.on_note) {
+    for (const std::string& note : weights.all_notes())
+      options.on_note(note);
+  }
   return model;
+}
+
+std::unique_ptr<Model> load_model(const std::string& path, Backend& backend, const LoadOptions& options) {
+  return load_model(*ModelFiles::open(path), backend, options);
 }
 
 }  // namespace switchyard

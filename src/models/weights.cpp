@@ -55,11 +55,11 @@ std::string_view name(Component component) {
 }
 
 Tensor CheckpointWeights::weight(const std::string& name, const Shape& shape) {
-  if (checkpoint_.find(name) == nullptr) {
-    throw Error(checkpoint_.folder(), tensor_item(name),
+  if (checkpoint_->find(name) == nullptr) {
+    throw Error(checkpoint_->folder(), tensor_item(name),
                 fmt::format("shape {} by the config", to_string(shape)), "no such tensor in the checkpoint");
   }
-  const Checkpoint::View view = checkpoint_.tensor(name);
+  const Checkpoint::View view = checkpoint_->tensor(name);
   if (!std::ranges::equal(view.shape, shape.dims())) {
     throw Error(view.file, tensor_item(name), fmt::format("shape {} by the config", to_string(shape)),
                 fmt::format("[{}]", fmt::join(view.shape, ", ")));
@@ -80,14 +80,14 @@ bool CheckpointWeights::is_unused(const std::string& name) {
   for (Unused& unused : unused_) {
     if (!name.starts_with(unused.prefix)) continue;
     ++unused.tensors;
-    unused.bytes += checkpoint_.find(name)->size_bytes;
+    unused.bytes += checkpoint_->find(name)->size_bytes;
     return true;
   }
   return false;
 }
 
 Weight CheckpointWeights::matrix(const std::string& name, int64_t rows, int64_t cols) {
-  auto packed = load_packed_matrix(checkpoint_, quantization_, name, rows, cols);
+  auto packed = load_packed_matrix(*checkpoint_, quantization_, name, rows, cols);
   if (!packed) return weight(name + ".weight", {rows, cols});
   used_.insert(used_.end(), packed->tensors.begin(), packed->tensors.end());
   return Weight(std::move(packed->matrix));
@@ -95,15 +95,15 @@ Weight CheckpointWeights::matrix(const std::string& name, int64_t rows, int64_t 
 
 void CheckpointWeights::finish() {
   std::sort(used_.begin(), used_.end());
-  for (const std::string& tensor : checkpoint_.names()) {
+  for (const std::string& tensor : checkpoint_->names()) {
     if (std::binary_search(used_.begin(), used_.end(), tensor) || is_derived_buffer(tensor)) continue;
     if (is_unused(tensor)) continue;
-    throw Error(checkpoint_.tensor(tensor).file, tensor_item(tensor), "only tensors that the config implies",
+    throw Error(checkpoint_->tensor(tensor).file, tensor_item(tensor), "only tensors that the config implies",
                 "one that the model has no use for");
   }
   for (const Unused& unused : unused_) {
     if (unused.tensors == 0) continue;
-    notes_.push_back(fmt::format("{}: {} tensors {}* ({:.2f} GB): {}", checkpoint_.folder(), unused.tensors,
+    notes_.push_back(fmt::format("{}: {} tensors {}* ({:.2f} GB): {}", checkpoint_->folder(), unused.tensors,
                                  unused.prefix, static_cast<double>(unused.bytes) / 1e9, unused.reason));
   }
 }

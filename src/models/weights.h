@@ -44,23 +44,24 @@ class WeightSource {
   virtual void leave_unused(const std::string& /*prefix*/, const std::string& /*reason*/) {}
   // Called when every tensor has been asked for. Throws Error when something is left over.
   virtual void finish() {}
+  // What a user should know of tensors that are not used, one line each. Complete after finish().
+  virtual std::vector<std::string> notes() const { return {}; }
 };
 
 // A checkpoint's tensors, read in place from the mapped files where their layout allows it.
 class CheckpointWeights final : public WeightSource {
  public:
   // `quantization`: what its packed matrices mean, if its config says so.
-  explicit CheckpointWeights(const Checkpoint& checkpoint,
+  explicit CheckpointWeights(std::shared_ptr<const Checkpoint> checkpoint,
                              std::optional<QuantizationConfig> quantization = std::nullopt)
-      : checkpoint_(checkpoint), quantization_(std::move(quantization)) {}
+      : checkpoint_(std::move(checkpoint)), quantization_(std::move(quantization)) {}
   Tensor weight(const std::string& name, const Shape& shape) override;
   Weight matrix(const std::string& name, int64_t rows, int64_t cols) override;
-  bool has(const std::string& name) const override { return checkpoint_.find(name) != nullptr; }
-  std::string place_of(const std::string& name) const override { return checkpoint_.tensor(name).file; }
+  bool has(const std::string& name) const override { return checkpoint_->find(name) != nullptr; }
+  std::string place_of(const std::string& name) const override { return checkpoint_->tensor(name).file; }
   void leave_unused(const std::string& prefix, const std::string& reason) override;
   void finish() override;
-  // What a user should know of tensors that are not used, one line each. Complete after finish().
-  const std::vector<std::string>& notes() const { return notes_; }
+  std::vector<std::string> notes() const override { return notes_; }
 
  private:
   struct Unused {
@@ -71,7 +72,7 @@ class CheckpointWeights final : public WeightSource {
   };
   bool is_unused(const std::string& name);
 
-  const Checkpoint& checkpoint_;
+  std::shared_ptr<const Checkpoint> checkpoint_;
   std::optional<QuantizationConfig> quantization_;
   std::vector<std::string> used_;
   std::vector<Unused> unused_;
