@@ -18,8 +18,7 @@ using testing::ElementsAre;
 
 ModelShape small_shape() {
   ModelShape shape;
-  shape.kv_heads = 2;
-  shape.head_dim = 4;
+  shape.kv = {.heads = 2, .key_dim = 4, .value_dim = 3};
   shape.layers.resize(3);
   return shape;
 }
@@ -36,12 +35,22 @@ TEST_F(KvCache, HasRoomForThePositionsAskedFor) {
   ASSERT_EQ(cache.layers().size(), 3u);
   EXPECT_EQ(cache.layers()[0].kv_heads, 2);
   EXPECT_EQ(cache.layers()[0].head_dim, 4);
+  EXPECT_EQ(cache.layers()[0].value_dim, 3);
   std::set<const void*> memory;
   for (const KvLayer& layer : cache.layers()) {
     memory.insert(layer.keys);
     memory.insert(layer.values);
   }
   EXPECT_EQ(memory.size(), 6u);
+}
+
+TEST_F(KvCache, KeepsNoValuesThatAreInTheKeys) {
+  ModelShape shape = small_shape();
+  shape.kv.values_in_keys = true;
+  const PagedKvCache cache(backend_, shape, 33, 16);
+  for (const KvLayer& layer : cache.layers())
+    EXPECT_EQ(layer.values, nullptr);
+  EXPECT_EQ(shape.kv_bytes_per_token(DType::kF32), 3 * 2 * 4 * 4);
 }
 
 TEST_F(KvCache, ASequenceGrowsByWholeBlocksAndReturnsThem) {

@@ -28,7 +28,8 @@ std::vector<BadConfig> bad_configs() {
        "key 'architectures': expected Qwen2MoeForCausalLM for model_type qwen2_moe, got MixtralForCausalLM"},
       {"UnknownModelType",
        {{"model_type", "qwen9_moe"}},
-       "key 'model_type': expected one of: qwen2_moe, got qwen9_moe"},
+       "key 'model_type': expected one of: qwen2_moe, qwen3_moe, mixtral, olmoe, deepseek, deepseek_v2, "
+       "deepseek_v3, qwen2, qwen3, llama, mistral, got qwen9_moe"},
       {"NoModelType", {{"model_type", nullptr}}, "model_type"},
       {"NoHiddenSize", {{"hidden_size", nullptr}}, "hidden_size"},
       {"NoExperts", {{"num_experts", nullptr}}, "num_experts"},
@@ -58,7 +59,7 @@ std::vector<BadConfig> bad_configs() {
        "key 'sliding_window': expected a window for layer 1, which is a sliding_attention layer, got none"},
       {"SlidingButNotUsed",
        {{"layer_types", {"full_attention", "sliding_attention", "full_attention"}}, {"sliding_window", 8}},
-       "key 'sliding_window': expected a window for layer 1, which is a sliding_attention layer, got "
+       "key 'sliding_window': expected a window for layer 1, which is a sliding_attention layer, got none, or "
        "use_sliding_window false"},
       {"HugeHeads",
        {{"head_dim", 1 << 17}},

@@ -66,7 +66,7 @@ class Block {
     backend_.copy_from_host(rope_.inverse_frequencies.mutable_data(), frequencies.data(), A / 2 * 4);
     for (Tensor& cache : cache_)
       cache = Tensor::empty(arena_, DType::kF32, {2, G, 4, A});  // a block for each sequence
-    kv_ = {cache_[0].mutable_data(), cache_[1].mutable_data(), DType::kF32, 4, G, A};
+    kv_ = {cache_[0].mutable_data(), cache_[1].mutable_data(), DType::kF32, 4, G, A, A};
   }
 
   ~Block() {
@@ -85,7 +85,8 @@ class Block {
                       .sequences = upload(c, std::vector<int32_t>{0, 0, 0, 1, 1, 1}),
                       .block_table = upload(c, std::vector<int32_t>{1, 0}).reshaped({2, 1}),
                       .logit_rows = upload(c, std::vector<int32_t>{0, 1, 2, 3, 4, 5}),
-                      .kv_layers = {&kv_, 1}};
+                      .kv_layers = {&kv_, 1},
+                      .own_rows = upload(c, std::vector<int32_t>{0, 1, 2, 3, 4, 5}).reshaped({2, 3})};
     Tensor x = embedding(c, batch.tokens, embedding_);
     Tensor h = rms_norm(c, x, attention_norm_, 1e-6f);
     const Tensor q = rope(c, linear(c, h, q_), batch.positions, rope_, H);
