@@ -118,6 +118,13 @@ std::string shape_text(const ModelShape& s) {
   return text;
 }
 
+std::string formats_text(const Accounting& a) {
+  std::string text;
+  for (const auto& [format, matrices] : a.matrices_by_format)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", matrices, format);
+  return fmt::format("matrices     {}\n", text);
+}
+
 std::string parameters_text(const Accounting& a) {
   std::string text = fmt::format("\n{:<20} {:>12} {:>16}\n", "parameters", "total", "active per token");
   for (size_t i = 0; i < kComponents; ++i) {
@@ -190,7 +197,7 @@ int inspect(const Options& o) {
     model = make_model(config, declared, backend, options);
   } else {
     const Checkpoint checkpoint = Checkpoint::open(o.model.folder);
-    CheckpointWeights weights(checkpoint, quantization);
+    CheckpointWeights weights(checkpoint, quantization, Elements::kHeaders);
     model = make_model(config, weights, backend, options);
     for (const std::string& note : checkpoint.notes())
       print_error(fmt::format("note: {}\n", note));
@@ -207,12 +214,14 @@ int inspect(const Options& o) {
   if (o.json) {
     document = report_json(*model, accounting);
     document["checkpoint"] = checkpoint_report;
+    document["formats"] = o.config_only ? Json(nullptr) : Json(accounting.matrices_by_format);
     document["tokenizer"] = tokenizer;
     document["end_token_ids"] = generation.eos_token_ids;
     print_json(document);
     return 0;
   }
   std::string text = shape_text(model->shape()) + checkpoint_text;
+  if (!o.config_only) text += formats_text(accounting);
   text += tokenizer.is_null() ? "tokenizer    none in this folder\n"
                               : fmt::format("tokenizer    {} tokens, end of text: {}\n",
                                             tokenizer["vocab_size"].get<int64_t>(),
