@@ -156,6 +156,23 @@ TEST(BadPacked, ZeroPointsThatAreNotSymmetric) {
   convention.expect_refused("expected zero points of 8 by sym and checkpoint_format, got 7");
 }
 
+TEST(BadPacked, ScalesOfAWholeFloatMatrix) {
+  Quantised checkpoint("compressed_float8");
+  EditableTensor& scale = checkpoint.tensors.at("lm_head.weight_scale");
+  ASSERT_EQ(scale.shape, std::vector<int64_t>{1});
+  ReferenceBackend backend;
+  scale.shape = {};
+  EXPECT_NE(checkpoint.load(backend), nullptr);
+  scale.shape = {1, 1};
+  EXPECT_NE(checkpoint.load(backend), nullptr);
+  scale.shape = {2};
+  scale.bytes.resize(4);
+  checkpoint.expect_refused("tensor 'lm_head': expected bits and groups that fit a matrix [48, 44], got");
+  scale.shape = {0};
+  scale.bytes.clear();
+  checkpoint.expect_refused("tensor 'lm_head': expected bits and groups that fit a matrix [48, 44], got");
+}
+
 TEST(BadPacked, FloatsOfAnotherType) {
   Quantised checkpoint("fp8_odd");
   checkpoint.tensor("weight").dtype = DType::kF8E5M2;

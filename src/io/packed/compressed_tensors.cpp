@@ -97,8 +97,9 @@ PackedMatrix load_floats(MatrixTensors& tensors, const QuantizationConfig& confi
   const std::vector<int64_t>& scales = tensors.shape("weight_scale");
   const PackedScheme scheme = tensors.scheme(config, [&](const PackedScheme& s) {
     const std::vector<int64_t> want{ceil_div(N, s.rows_per_group), ceil_div(K, s.cols_per_group)};
-    const bool whole = want == std::vector<int64_t>{1, 1} && scales.size() < 2;
-    return s.format == MatrixFormat::kF8E4M3Groups && (scales == want || whole);
+    const bool one_number = scales.empty() || scales == std::vector<int64_t>{1};
+    return s.format == MatrixFormat::kF8E4M3Groups &&
+           (scales == want || (one_number && want == std::vector<int64_t>{1, 1}));
   });
   PackedMatrix matrix{.format = scheme.format, .rows = N, .cols = K};
   matrix.rows_per_group = scheme.rows_per_group;

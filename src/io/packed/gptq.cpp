@@ -1,8 +1,8 @@
 // GPTQ, with N rows and K columns of the matrix, c codes a word and G groups:
-//   qweight  int32 [K / c, N]   code (k, n) in word (k / c, n), k % c from the lowest bits on
-//   qzeros   int32 [G, ceil(N / c)]   zero point (g, n) in word (g, n / c)
+//   qweight  int32 [K / c, N]        code (k, n) in word (k / c, n), k % c from the lowest bits on
+//   qzeros   int32 [G, ceil(N / c)]  zero point (g, n) in word (g, n / c)
 //   scales   float [G, N]
-//   g_idx    int32 [K]          the group of each column; absent in some files without desc_act
+//   g_idx    int32 [K]               the group of each column; absent in some files without desc_act
 //   weight[n, k] = scales[g, n] * (code - zero)
 // Older files (checkpoint_format gptq) hold words of zero points less one in every field, gptq_v2 files the
 // zero points themselves. Source: AutoGPTQ and GPTQModel, which converts whole words as it is done here: only
