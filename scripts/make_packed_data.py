@@ -4,6 +4,9 @@ packed as the definition of each format says, with some dequantised matrices (nu
 transformers gives for the dequantised weights in float32.
 
     make_packed_data.py OUT_DIR          needs numpy, torch, transformers >= 5 and safetensors
+
+The cases compressed_library and awq_library are packed and dequantised by the libraries compressed-tensors and AutoAWQ
+instead, and made only where those are installed.
 """
 import json
 import os
@@ -162,6 +165,42 @@ def compressed_float(rng, rows, cols, strategy):
     return fp8(rng, rows, cols, block, "weight_scale", (1,) if strategy == "tensor" else None, "BF16")
 
 
+def compressed_by_library(rng, rows, cols, group_size=20):
+    import torch
+    from compressed_tensors.compressors.pack_quantized.base import PackedQuantizationCompressor
+    from compressed_tensors.quantization.utils import calculate_qparams
+    scheme = library_scheme(group_size)
+    weight = torch.from_numpy((rng.standard_normal((rows, cols)) * 1.2 / np.sqrt(cols) + 0.05).astype(np.float32))
+    groups = weight.reshape(rows, -1, group_size)
+    scale, zero_point = calculate_qparams(groups.amin(-1), groups.amax(-1), scheme.weights)
+    packed = PackedQuantizationCompressor.compress(
+        {"weight": weight, "weight_scale": scale, "weight_zero_point": zero_point}, scheme)
+    value = PackedQuantizationCompressor.decompress(dict(packed), scheme)["weight"].numpy()
+    types = {torch.int32: "I32", torch.int64: "I64", torch.float32: "F32"}
+    return {leaf: Stored(types[t.dtype], t.numpy()) for leaf, t in packed.items()}, value
+
+
+def library_scheme(group_size=20):
+    from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
+    weights = QuantizationArgs(num_bits=4, type="int", symmetric=False, strategy="group", group_size=group_size)
+    return QuantizationScheme(targets=["Linear"], weights=weights)
+
+
+def awq_by_library(rng, rows, cols, group_size=16):
+    import torch
+    from awq.modules.linear.gemm import WQLinear_GEMM
+    from awq.utils.packing_utils import dequantize_gemm
+    codes, zeros, scales = random_codes(rng, rows, cols, cols // group_size, 4, False, "F16")
+    linear = torch.nn.Linear(cols, rows, bias=False)
+    linear.weight.data = torch.from_numpy(dequantised(codes, zeros, scales.value, np.arange(cols) // group_size))
+    packed = WQLinear_GEMM.from_linear(linear, 4, group_size, scales=torch.from_numpy(scales.value.T),
+                                       zeros=torch.from_numpy(zeros.T))
+    value = dequantize_gemm(packed.qweight, packed.qzeros, packed.scales.float(), 4, group_size)
+    types = {torch.int32: "I32", torch.float16: "F16"}
+    return ({leaf: Stored(types[t.dtype], t.numpy()) for leaf, t in packed.named_buffers()},
+            value.numpy().T.astype(np.float32))
+
+
 def plain(rng, rows, cols):
     t = stored(rng.standard_normal((rows, cols)) * 1.2 / np.sqrt(cols), "BF16")
     return {"weight": t}, t.value
@@ -286,7 +325,7 @@ CASES = {
     "gptq4_desc_act": ({}, gptq_config(desc_act=True), always(gptq, desc_act=True)),
     "gptq4_v2_whole_rows": ({"hidden_size": 40, "num_attention_heads": 5, "num_key_value_heads": 1}, gptq_config(group_size=-1, checkpoint_format="gptq_v2"),
                             always(gptq, group_size=-1, v2=True, with_g_idx=False, scale_dtype="BF16")),
-    "gptq8_g24": ({"hidden_size": 40, "moe_intermediate_size": 20, "shared_expert_intermediate_size": 28},
+    "gptq8_g24": ({"hidden_size": 40, "vocab_size": 50, "moe_intermediate_size": 20, "shared_expert_intermediate_size": 28},
                   gptq_config(bits=8, group_size=24), always(gptq, bits=8, group_size=24)),
     "gptq_mixed": ({"num_hidden_layers": 2},
                    gptq_config(lm_head=True, dynamic={r"+:.*\.experts\..*": {"bits": 8, "group_size": 8},
@@ -326,6 +365,26 @@ CASES = {
 }
 
 
+def compressed_library():
+    from compressed_tensors.quantization import QuantizationConfig
+    config = QuantizationConfig(config_groups={"group_0": library_scheme()}, format="pack-quantized",
+                                quantization_status="compressed", ignore=["re:.*gate$"])
+    return ({"hidden_size": 40, "moe_intermediate_size": 20, "shared_expert_intermediate_size": 60},
+            config.model_dump(mode="json"), always(compressed_by_library))
+
+
+def awq_library():
+    import awq.modules.linear.gemm  # noqa: F401: is it there?
+    return ({"hidden_size": 64, "moe_intermediate_size": 32, "vocab_size": 64, "num_experts": 3},
+            {"quant_method": "awq", "bits": 4, "group_size": 16, "zero_point": True, "version": "gemm"},
+            always(awq_by_library))
+
+
 if __name__ == "__main__":
+    for case in (compressed_library, awq_library):
+        try:
+            CASES[case.__name__] = case()
+        except ImportError as e:
+            print(f"{case.__name__} is not made: {e}")
     for i, (case, (changes, quantization, choose)) in enumerate(CASES.items()):
         make(os.path.join(sys.argv[1], case), changes, quantization, choose, 300 + i)

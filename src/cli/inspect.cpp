@@ -118,6 +118,13 @@ std::string shape_text(const ModelShape& s) {
   return text;
 }
 
+std::string formats_text(const Accounting& a) {
+  std::string text;
+  for (const auto& [format, matrices] : a.matrices_by_format)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", matrices, format);
+  return fmt::format("matrices     {}\n", text);
+}
+
 std::string parameters_text(const Accounting& a) {
   std::string text = fmt::format("\n{:<20} {:>12} {:>16}\n", "parameters", "total", "active per token");
   for (size_t i = 0; i < kComponents; ++i) {
@@ -189,7 +196,7 @@ int inspect(const Options& o) {
     DeclaredWeights declared(config.dtype().value_or(DType::kBF16));
     model = make_model(config, declared, backend, options);
   } else {
-    const ModelFiles::Weights weights = files->weights(config, options.ignored_keys);
+    const ModelFiles::Weights weights = files->weights(config, options.ignored_keys, Elements::kHeaders);
     model = make_model(config, *weights.source, backend, options);
     for (const std::string& note : weights.all_notes())
       print_error(fmt::format("note: {}\n", note));
@@ -204,12 +211,14 @@ int inspect(const Options& o) {
   if (o.json) {
     document = report_json(*model, accounting);
     document["checkpoint"] = checkpoint_report;
+    document["formats"] = o.config_only ? Json(nullptr) : Json(accounting.matrices_by_format);
     document["tokenizer"] = tokenizer;
     document["end_token_ids"] = generation.eos_token_ids;
     print_json(document);
     return 0;
   }
   std::string text = shape_text(model->shape()) + checkpoint_text;
+  if (!o.config_only) text += formats_text(accounting);
   text += tokenizer.is_null() ? "tokenizer    none in this model\n"
                               : fmt::format("tokenizer    {} tokens, end of text: {}\n",
                                             tokenizer["vocab_size"].get<int64_t>(),

@@ -246,6 +246,8 @@ PackedScheme read_compressed_weights(const Json& weights, const std::string& pat
   s.require_neutral("dynamic", false);
   read_strategy(s, scheme);
   scheme.any_order = is_group_order(s);
+  s.require("actorder", !scheme.any_order || format != "float-quantized", "null or weight for float codes",
+            "group");
   s.finish(kWeightsHarmless);
   return scheme;
 }

@@ -19,6 +19,8 @@ Accounting account(const Model& model) {
     const auto bytes = checked_add(result.stored_bytes, parameter.bytes);
     if (!bytes) throw Error("config.json", "", "weights of less than 2^63 bytes together", "more");
     result.stored_bytes = *bytes;
+    const bool is_vector = parameter.tensor && parameter.tensor.shape().rank() < 2;
+    if (!is_vector) ++result.matrices_by_format[parameter.format];
     for (ParameterCount* sum :
          {&result.by_component[static_cast<size_t>(parameter.component)], &result.sum}) {
       sum->total += count;

@@ -3,7 +3,8 @@
 #pragma once
 
 #include <array>
-#include <vector>
+#include <map>
+#include <string_view>
 
 #include "models/model.h"
 
@@ -19,7 +20,8 @@ struct ParameterCount {
 struct Accounting {
   std::array<ParameterCount, kComponents> by_component{};
   ParameterCount sum;
-  int64_t stored_bytes = 0;  // in the dtypes of the checkpoint
+  int64_t stored_bytes = 0;  // in the formats of the checkpoint
+  std::map<std::string_view, int64_t> matrices_by_format;
 };
 
 // Throws Error when the weights have 2^63 bytes or more.

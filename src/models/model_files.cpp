@@ -24,10 +24,11 @@ class FolderFiles final : public ModelFiles {
 
   ConfigReader config() const override { return ConfigReader::open(folder_ + "/config.json"); }
 
-  Weights weights(const ConfigReader& config, const std::set<std::string>& ignored_keys) const override {
+  Weights weights(const ConfigReader& config, const std::set<std::string>& ignored_keys,
+                  Elements elements) const override {
     const auto checkpoint = std::make_shared<const Checkpoint>(Checkpoint::open(folder_));
     auto quantization = read_quantization_config(config, ignored_keys);
-    return {.source = std::make_unique<CheckpointWeights>(checkpoint, std::move(quantization)),
+    return {.source = std::make_unique<CheckpointWeights>(checkpoint, std::move(quantization), elements),
             .verify_unchanged = [checkpoint] { checkpoint->verify_unchanged(); },
             .files = checkpoint->files().size(),
             .tensors = checkpoint->names().size(),
@@ -54,7 +55,7 @@ class GgufModelFiles final : public ModelFiles {
 
   ConfigReader config() const override { return {gguf_config(*file_), file_->path()}; }
 
-  Weights weights(const ConfigReader&, const std::set<std::string>&) const override {
+  Weights weights(const ConfigReader&, const std::set<std::string>&, Elements) const override {
     int64_t bytes = 0;
     for (const GgufTensor& tensor : file_->tensors())
       bytes += tensor.size_bytes;

@@ -37,7 +37,8 @@ class ModelFiles {
   // Each throws Error for what is missing or malformed.
   virtual ConfigReader config() const = 0;
   // `config`: of these files; a quantization_config in it is read.
-  virtual Weights weights(const ConfigReader& config, const std::set<std::string>& ignored_keys) const = 0;
+  virtual Weights weights(const ConfigReader& config, const std::set<std::string>& ignored_keys,
+                          Elements elements = Elements::kAll) const = 0;
   virtual bool has_tokenizer() const = 0;
   virtual std::string tokenizer_json() const = 0;   // the text of a tokenizer.json
   virtual std::string tokenizer_place() const = 0;  // names it in errors

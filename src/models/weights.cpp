@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "io/packed/packed_matrix.h"
 
 namespace switchyard {
 namespace {
@@ -87,7 +86,7 @@ bool CheckpointWeights::is_unused(const std::string& name) {
 }
 
 Weight CheckpointWeights::matrix(const std::string& name, int64_t rows, int64_t cols) {
-  auto packed = load_packed_matrix(*checkpoint_, quantization_, name, rows, cols);
+  auto packed = load_packed_matrix(*checkpoint_, quantization_, name, rows, cols, elements_);
   if (!packed) return weight(name + ".weight", {rows, cols});
   used_.insert(used_.end(), packed->tensors.begin(), packed->tensors.end());
   return Weight(std::move(packed->matrix));
@@ -145,7 +144,8 @@ Binder Binder::scope(const std::string& prefix) const {
 Tensor Binder::tensor(const std::string& name, const Shape& shape, Component component) {
   const std::string full_name = prefix_ + name;
   Tensor placed = backend_.place_weight(source_.weight(full_name, shape));
-  parameters_.push_back({full_name, component, placed, placed.elements(), placed.bytes()});
+  parameters_.push_back(
+      {full_name, component, placed, placed.elements(), placed.bytes(), switchyard::name(placed.dtype())});
   return placed;
 }
 
@@ -166,7 +166,8 @@ Tensor Binder::float_vector(const std::string& name, int64_t size, Component com
 Weight Binder::matrix(const std::string& name, int64_t rows, int64_t cols, Component component) {
   const std::string full_name = prefix_ + name;
   Weight placed = place(source_.matrix(full_name, rows, cols));
-  parameters_.push_back({full_name + ".weight", component, placed.plain, rows * cols, placed.bytes()});
+  parameters_.push_back(
+      {full_name + ".weight", component, placed.plain, rows * cols, placed.bytes(), format_name(placed)});
   return placed;
 }
 

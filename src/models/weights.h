@@ -10,6 +10,7 @@
 
 #include "backend/backend.h"
 #include "io/checkpoint.h"
+#include "io/packed/packed_matrix.h"
 #include "io/quantization_config.h"
 #include "ops/ops.h"
 
@@ -24,7 +25,8 @@ struct Parameter {
   Component component;
   Tensor tensor;  // absent for a packed matrix, which cannot be trained
   int64_t elements;
-  int64_t bytes;  // as stored
+  int64_t bytes;            // in memory
+  std::string_view format;  // "BF16", or that of a packed matrix, such as "int4"
 };
 
 // Where weights come from.
@@ -53,8 +55,9 @@ class CheckpointWeights final : public WeightSource {
  public:
   // `quantization`: what its packed matrices mean, if its config says so.
   explicit CheckpointWeights(std::shared_ptr<const Checkpoint> checkpoint,
-                             std::optional<QuantizationConfig> quantization = std::nullopt)
-      : checkpoint_(std::move(checkpoint)), quantization_(std::move(quantization)) {}
+                             std::optional<QuantizationConfig> quantization = std::nullopt,
+                             Elements elements = Elements::kAll)
+      : checkpoint_(std::move(checkpoint)), quantization_(std::move(quantization)), elements_(elements) {}
   Tensor weight(const std::string& name, const Shape& shape) override;
   Weight matrix(const std::string& name, int64_t rows, int64_t cols) override;
   bool has(const std::string& name) const override { return checkpoint_->find(name) != nullptr; }
@@ -74,6 +77,7 @@ class CheckpointWeights final : public WeightSource {
 
   std::shared_ptr<const Checkpoint> checkpoint_;
   std::optional<QuantizationConfig> quantization_;
+  Elements elements_;
   std::vector<std::string> used_;
   std::vector<Unused> unused_;
   std::vector<std::string> notes_;

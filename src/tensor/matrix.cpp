@@ -133,6 +133,10 @@ int64_t PackedMatrix::bytes() const {
   return total;
 }
 
+std::string_view format_name(const Weight& weight) {
+  return weight.packed != nullptr ? name(weight.packed->format) : name(weight.plain.dtype());
+}
+
 Matrix Weight::matrix() const {
   if (packed != nullptr) return packed->matrix();
   SY_CHECK(plain.shape().rank() == 2, "a matrix of shape {}", to_string(plain.shape()));

@@ -100,4 +100,6 @@ struct Weight {
   Matrix matrix() const;  // as a backend takes it
 };
 
+std::string_view format_name(const Weight& weight);  // "BF16", or that of a packed matrix, such as "int4"
+
 }  // namespace switchyard

@@ -1,6 +1,8 @@
 #include "base/mapped_file.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -61,6 +63,30 @@ TEST(MappedFile, SaysThatTheFileWasCut) {
   expect_error(
       [&] { file.verify_unchanged(); },
       "expected the 20000 bytes it had when it was opened, got 5 bytes: it was changed while in use");
+}
+
+// Resident bytes of mapped files.
+int64_t resident_file_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("RssFile:")) return std::stoll(line.substr(8)) * 1024;
+  }
+  ADD_FAILURE() << "no RssFile";
+  return 0;
+}
+
+TEST(MappedFile, ReleasesPagesAndReadsThemAgain) {
+  constexpr int64_t kSize = 8 << 20;
+  const TempFolder folder;
+  const MappedFile file(folder.write("f", std::string(kSize, 'x')));
+  const auto touch = [&] { return std::count(file.bytes().begin(), file.bytes().end(), std::byte{'x'}); };
+  const int64_t before = resident_file_bytes();
+  EXPECT_EQ(touch(), kSize);
+  EXPECT_GE(resident_file_bytes(), before + kSize);
+  file.release_pages(file.data() + 5, kSize - 5);
+  EXPECT_LE(resident_file_bytes(), before + kSize / 2);
+  EXPECT_EQ(touch(), kSize);
+  file.release_pages(file.data() + kSize, 0);
 }
 
 TEST(MappedFile, SaysThatTheFileWasRewritten) {

@@ -177,6 +177,17 @@ TEST_F(Cli, InspectChecksAndCounts) {
   EXPECT_EQ(report["tokenizer"]["vocab_size"], 4096);
 }
 
+TEST_F(Cli, InspectCountsTheFormatsOfAMixedCheckpoint) {
+  const std::string mixed = kRoot + "/tests/data/golden_packed/gptq_mixed";
+  EXPECT_THAT(run_switchyard({"inspect", mixed}).out, HasSubstr("matrices     12 BF16, 8 int4, 24 int8\n"));
+  const Json report = json_of(run_switchyard({"inspect", mixed, "--json"}));
+  EXPECT_EQ(report["formats"], Json({{"BF16", 12}, {"int4", 8}, {"int8", 24}}));
+  EXPECT_TRUE(json_of(run_switchyard({"inspect", mixed, "--config-only", "--json"}))["formats"].is_null());
+  const Json plain = json_of(run_switchyard({"inspect", kTiny, "--json"}));
+  EXPECT_EQ(plain["formats"].size(), 1u);
+  EXPECT_TRUE(plain["formats"].contains("BF16"));
+}
+
 TEST_F(Cli, InspectNeedsOnlyTheConfigWhenAsked) {
   write("config.json", read_file(kTiny + "/config.json", 1 << 20));
   const Json report = json_of(run_switchyard({"inspect", path(""), "--config-only", "--json"}));

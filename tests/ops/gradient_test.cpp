@@ -7,6 +7,7 @@
 
 #include "backend/cpu/reference.h"
 #include "ops/device.h"
+#include "ops/packed_matrices.h"
 
 namespace switchyard {
 namespace {
@@ -199,6 +200,25 @@ GradientCase linear_gradient() {
             const float* d_y = d.floats(d_out);
             d.backend().linear_backward_input({d_y, d.matrix(in[1], N, K, DType::kF32), T, g[0]});
             d.backend().linear_backward_weight({d_y, d.floats(in[0]), T, N, K, g[1], g[2]});
+          }};
+}
+
+// A packed weight gets no gradient, and passes that of its input on.
+GradientCase packed_linear_gradient(const Packing& packing) {
+  constexpr int64_t T = 2;
+  constexpr int64_t N = 9;
+  constexpr int64_t K = 11;
+  return {"linear_" + packing.name,
+          {uniform(11, T * K)},
+          [=](Device& d, const std::vector<Values>& in) {
+            float* out = d.float_output(T * N);
+            const Matrix weight = packed_pair(d, packing, N, K, 12).packed;
+            d.backend().linear({d.floats(in[0]), weight, nullptr, DType::kF32, T, out});
+            return d.read(out, T * N);
+          },
+          [=](Device& d, const std::vector<Values>&, const Values& d_out, const std::vector<float*>& g) {
+            const Matrix weight = packed_pair(d, packing, N, K, 12).packed;
+            d.backend().linear_backward_input({d.floats(d_out), weight, T, g[0]});
           }};
 }
 
@@ -452,6 +472,15 @@ INSTANTIATE_TEST_SUITE_P(
                       attention_gradient("attention_window", {9, 1, 2, 3, 3, 2}),
                       attention_gradient("attention_values", {6, 2, 4, 5, 3, 0})),
     [](const auto& test) { return test.param.name; });
+
+std::vector<GradientCase> packed_linear_gradients() {
+  std::vector<GradientCase> cases;
+  for (const Packing& packing : packings())
+    cases.push_back(packed_linear_gradient(packing));
+  return cases;
+}
+INSTANTIATE_TEST_SUITE_P(Packed, Gradient, ::testing::ValuesIn(packed_linear_gradients()),
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace switchyard

@@ -33,7 +33,7 @@ Parts random_parts(const Packing& p, int64_t rows, int64_t cols, int64_t row_gro
   Parts parts;
   for (int64_t i = 0; i < rows * cols; ++i) {
     uint32_t code = random() % top;
-    if (is_float) code = (code & 0x80u) | code % 0x38u;  // at most 1
+    if (is_float) code = (code & 0x80u) | (code % 0x38u);  // at most 1
     parts.codes.push_back(static_cast<uint8_t>(code));
   }
   for (int64_t i = 0; i < row_groups * groups; ++i) {

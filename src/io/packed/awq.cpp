@@ -23,11 +23,13 @@ uint32_t word_at(const Checkpoint::View& words, int64_t i) {
 }
 
 // The codes as rows of consecutive columns; eight columns of eight rows at a time.
-Tensor repack(const Checkpoint::View& words, int64_t rows, int64_t cols) {
+Tensor repack(MatrixTensors& tensors, int64_t rows, int64_t cols) {
   const int64_t row_bytes = (cols + 1) / 2;
-  const Tensor data = host_tensor(DType::kU8, {rows, row_bytes});
-  auto* out = static_cast<std::byte*>(data.mutable_data());
   const int64_t words_per_col = rows / kCodes;
+  const Checkpoint::View words = tensors.to_copy("qweight", {DType::kI32}, {cols, words_per_col});
+  const Tensor data = tensors.new_tensor(DType::kU8, {rows, row_bytes});
+  if (data.data() == nullptr) return data;
+  auto* out = static_cast<std::byte*>(data.mutable_data());
   for (int64_t i = 0; i < words_per_col; ++i) {
     for (int64_t col = 0; col < cols; col += kCodes) {
       uint32_t eight[kCodes] = {};
@@ -73,8 +75,8 @@ PackedMatrix load_awq(MatrixTensors& tensors, const QuantizationConfig& config) 
   const int64_t G = ceil_div(K, scheme.cols_per_group);
   PackedMatrix matrix{.format = scheme.format, .rows = N, .cols = K};
   matrix.cols_per_group = scheme.cols_per_group;
-  matrix.data = repack(tensors.to_copy("qweight", {DType::kI32}, {K, N / kCodes}), N, K);
-  matrix.scales = transposed(tensors.to_copy("scales", kScaleTypes, {G, N}), G, N);
+  matrix.data = repack(tensors, N, K);
+  matrix.scales = transposed(tensors, "scales", kScaleTypes, G, N);
   set_zeros(matrix, unpack_zeros(tensors.to_copy("qzeros", {DType::kI32}, {G, N / kCodes}), G, N));
   return matrix;
 }

@@ -19,9 +19,12 @@ namespace switchyard {
 namespace {
 
 // The codes without the padding at the end of each row.
-Tensor without_padding(const Checkpoint::View& packed, int64_t rows, int64_t packed_bytes,
-                       int64_t row_bytes) {
-  const Tensor data = host_tensor(DType::kU8, {rows, row_bytes});
+Tensor without_padding(MatrixTensors& tensors, const Shape& words, int64_t row_bytes) {
+  const Checkpoint::View packed = tensors.to_copy("weight_packed", {DType::kI32}, words);
+  const int64_t rows = words[0];
+  const int64_t packed_bytes = words[1] * 4;
+  const Tensor data = tensors.new_tensor(DType::kU8, {rows, row_bytes});
+  if (data.data() == nullptr) return data;
   auto* out = static_cast<std::byte*>(data.mutable_data());
   for (int64_t row = 0; row < rows; ++row)
     std::memcpy(out + row * row_bytes, packed.data + row * packed_bytes, static_cast<size_t>(row_bytes));
@@ -70,13 +73,9 @@ PackedMatrix load_integers(MatrixTensors& tensors, const QuantizationConfig& con
   PackedMatrix matrix{.format = scheme.format, .rows = N, .cols = K};
   matrix.cols_per_group = scheme.cols_per_group;
   const Shape packed_shape{N, ceil_div(K, codes)};
-  if (K % codes == 0) {
-    matrix.data = tensors.in_place("weight_packed", {DType::kI32}, packed_shape);
-  } else {
-    const Checkpoint::View packed = tensors.to_copy("weight_packed", {DType::kI32}, packed_shape);
-    matrix.data = without_padding(packed, N, packed_shape[1] * 4,
-                                  row_bytes({.rows = N, .cols = K, .format = scheme.format}));
-  }
+  matrix.data = K % codes == 0 ? tensors.in_place("weight_packed", {DType::kI32}, packed_shape)
+                               : without_padding(tensors, packed_shape,
+                                                 row_bytes({.rows = N, .cols = K, .format = scheme.format}));
   matrix.scales = tensors.in_place("weight_scale", kScaleTypes, {N, G});
   matrix.zero_point = scheme.format == MatrixFormat::kInt4Groups ? 8 : 128;
   if (has_zeros) {
@@ -98,8 +97,9 @@ PackedMatrix load_floats(MatrixTensors& tensors, const QuantizationConfig& confi
   const std::vector<int64_t>& scales = tensors.shape("weight_scale");
   const PackedScheme scheme = tensors.scheme(config, [&](const PackedScheme& s) {
     const std::vector<int64_t> want{ceil_div(N, s.rows_per_group), ceil_div(K, s.cols_per_group)};
-    const bool whole = want == std::vector<int64_t>{1, 1} && scales.size() < 2;
-    return s.format == MatrixFormat::kF8E4M3Groups && (scales == want || whole);
+    const bool one_number = scales.empty() || scales == std::vector<int64_t>{1};
+    return s.format == MatrixFormat::kF8E4M3Groups &&
+           (scales == want || (one_number && want == std::vector<int64_t>{1, 1}));
   });
   PackedMatrix matrix{.format = scheme.format, .rows = N, .cols = K};
   matrix.rows_per_group = scheme.rows_per_group;

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "io/packed/methods.h"
 
 namespace switchyard {
 
@@ -47,6 +48,11 @@ Tensor MatrixTensors::in_place(std::string_view leaf, std::initializer_list<DTyp
   const Checkpoint::View view = to_copy(leaf, dtypes, shape);
   copied_.pop_back();
   return Tensor::external(view.data, view.dtype, shape, view.keep_alive);
+}
+
+Tensor MatrixTensors::new_tensor(DType dtype, const Shape& shape) const {
+  return elements_ == Elements::kAll ? host_tensor(dtype, shape)
+                                     : Tensor::external(nullptr, dtype, shape, nullptr);
 }
 
 void MatrixTensors::release_copied() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io/checkpoint.h"
+#include "io/packed/packed_matrix.h"
 #include "io/quantization_config.h"
 #include "tensor/tensor.h"
 
@@ -16,8 +17,8 @@ namespace switchyard {
 class MatrixTensors {
  public:
   // Of the matrix <name>.weight [rows, cols].
-  MatrixTensors(const Checkpoint& checkpoint, std::string name, int64_t rows, int64_t cols)
-      : checkpoint_(checkpoint), name_(std::move(name)), rows_(rows), cols_(cols) {}
+  MatrixTensors(const Checkpoint& checkpoint, std::string name, int64_t rows, int64_t cols, Elements elements)
+      : checkpoint_(checkpoint), name_(std::move(name)), rows_(rows), cols_(cols), elements_(elements) {}
 
   int64_t rows() const { return rows_; }
   int64_t cols() const { return cols_; }
@@ -30,6 +31,8 @@ class MatrixTensors {
   // In place: its elements are read from the mapped file. To copy: until release_copied().
   Tensor in_place(std::string_view leaf, std::initializer_list<DType> dtypes, const Shape& shape);
   Checkpoint::View to_copy(std::string_view leaf, std::initializer_list<DType> dtypes, const Shape& shape);
+  // Memory for what is copied, uninitialised; null with Elements::kHeaders.
+  Tensor new_tensor(DType dtype, const Shape& shape) const;
   // Lets the pages of the tensors that were copied leave memory.
   void release_copied();
 
@@ -50,6 +53,7 @@ class MatrixTensors {
   std::string name_;
   int64_t rows_;
   int64_t cols_;
+  Elements elements_;
   std::vector<std::string> used_;
   std::vector<std::string> copied_;
 };

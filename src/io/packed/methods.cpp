@@ -31,8 +31,11 @@ Tensor host_tensor(DType dtype, const Shape& shape) {
   return Tensor::external(data, dtype, shape, std::move(memory));
 }
 
-Tensor transposed(const Checkpoint::View& from, int64_t rows, int64_t cols) {
-  const Tensor to = host_tensor(from.dtype, {cols, rows});
+Tensor transposed(MatrixTensors& tensors, std::string_view leaf, std::initializer_list<DType> dtypes,
+                  int64_t rows, int64_t cols) {
+  const Checkpoint::View from = tensors.to_copy(leaf, dtypes, {rows, cols});
+  const Tensor to = tensors.new_tensor(from.dtype, {cols, rows});
+  if (to.data() == nullptr) return to;
   if (size_bytes(from.dtype) == 2) {
     transpose<uint16_t>(from.data, rows, cols, to.mutable_data());
   } else {

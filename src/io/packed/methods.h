@@ -24,8 +24,9 @@ inline int64_t codes_per_word(MatrixFormat format) {
 // Uninitialised host memory.
 Tensor host_tensor(DType dtype, const Shape& shape);
 
-// from [rows, cols] to [cols, rows], of 16- or 32-bit elements.
-Tensor transposed(const Checkpoint::View& from, int64_t rows, int64_t cols);
+// <leaf> [rows, cols], of 16- or 32-bit elements of one of these types, as [cols, rows].
+Tensor transposed(MatrixTensors& tensors, std::string_view leaf, std::initializer_list<DType> dtypes,
+                  int64_t rows, int64_t cols);
 
 // Gives `matrix` its zero points: `zeros`, uint8 in the shape of its scales, or one number where all are
 // equal.

@@ -37,8 +37,9 @@ Load loader(QuantizationMethod method, const std::string& leaf) {
 
 std::optional<LoadedMatrix> load_packed_matrix(const Checkpoint& checkpoint,
                                                const std::optional<QuantizationConfig>& config,
-                                               const std::string& name, int64_t rows, int64_t cols) {
-  MatrixTensors tensors(checkpoint, name, rows, cols);
+                                               const std::string& name, int64_t rows, int64_t cols,
+                                               Elements elements) {
+  MatrixTensors tensors(checkpoint, name, rows, cols, elements);
   const std::string leaf = packed_leaf(tensors);
   if (leaf.empty()) return std::nullopt;
   const Load load = config ? loader(config->method, leaf) : nullptr;

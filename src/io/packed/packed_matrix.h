@@ -18,6 +18,10 @@
 
 namespace switchyard {
 
+// What is read of the elements. kHeaders: no more than zero points and the order of columns, for their
+// checks; codes and scales that would have to be copied are absent (null) then.
+enum class Elements : uint8_t { kAll, kHeaders };
+
 struct LoadedMatrix {
   PackedMatrix matrix;
   std::vector<std::string> tensors;  // that it was made of
@@ -28,6 +32,7 @@ struct LoadedMatrix {
 // without one, does not go with them.
 std::optional<LoadedMatrix> load_packed_matrix(const Checkpoint& checkpoint,
                                                const std::optional<QuantizationConfig>& config,
-                                               const std::string& name, int64_t rows, int64_t cols);
+                                               const std::string& name, int64_t rows, int64_t cols,
+                                               Elements elements = Elements::kAll);
 
 }  // namespace switchyard
