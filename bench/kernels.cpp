@@ -240,8 +240,14 @@ void route(benchmark::State& state, Isa isa, int64_t rows, int64_t experts) {
   std::vector<int32_t> ids(static_cast<size_t>(rows * kTopK));
   std::vector<float> weights(ids.size());
   for (auto _ : state) {
-    backend.route(
-        {logits.data(), rows, experts, kTopK, false, 1, 0, probabilities.data(), ids.data(), weights.data()});
+    backend.route({.logits = logits.data(),
+                   .rows = rows,
+                   .experts = experts,
+                   .top_k = kTopK,
+                   .slots = kTopK,
+                   .probabilities = probabilities.data(),
+                   .expert_ids = ids.data(),
+                   .weights = weights.data()});
   }
   state.SetItemsProcessed(state.iterations() * rows);
 }

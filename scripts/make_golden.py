@@ -2,7 +2,7 @@
 """Makes golden folders under tests/data/golden with transformers as the independent implementation: small random
 checkpoints with hidden states, routing, logits, losses, gradients and greedy continuations, in float32 arithmetic.
 
-    make_golden.py OUT_DIR          needs torch, transformers >= 5 and safetensors
+    make_golden.py OUT_DIR [CASE...]          needs torch, transformers >= 5 and safetensors
 
 Weights are loaded back with from_pretrained before the reference is computed, so that what a user of transformers
 gets is what is compared with. (Casting a whole model with .to(bfloat16) also rounds its rotary frequencies.)
@@ -39,6 +39,28 @@ CASES = {
 }
 
 
+def add_rope_cases():
+    """Every rope type, in sequences that are longer than the original ones. The greedy continuations, from 12 tokens
+    to 36, pass from the original length to longer ones."""
+    small = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=8, shared_expert_intermediate_size=12,
+                 vocab_size=64)
+    types = {
+        "linear": (dict(factor=4.0), 64),
+        "dynamic": (dict(factor=4.0), 16),
+        "yarn": (dict(factor=4.0, original_max_position_embeddings=16), 64),
+        "llama3": (dict(factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16), 64),
+        "longrope": (dict(short_factor=[1.0, 1.1, 1.3, 1.5], long_factor=[1.5, 2.5, 4.0, 6.0],
+                          original_max_position_embeddings=16), 64),
+    }
+    for name, (parameters, max_positions) in types.items():
+        rope = dict(rope_type=name, rope_theta=100.0, **parameters)
+        CASES[f"qwen2_moe_{name}"] = (dict(small, rope_parameters=rope, max_position_embeddings=max_positions),
+                                      "bfloat16", 40)
+
+
+add_rope_cases()
+
+
 def initialise(model, seed):
     """Random weights of a size that keeps activations near one and routing decided."""
     generator = torch.Generator().manual_seed(seed)
@@ -61,8 +83,8 @@ def write_old_dialect(path):
     """config.json as it was spelled before transformers 5."""
     config = json.load(open(path))
     rope = config.pop("rope_parameters")
-    config["rope_theta"] = rope["rope_theta"]
-    config["rope_scaling"] = None
+    config["rope_theta"] = rope.pop("rope_theta")
+    config["rope_scaling"] = None if rope["rope_type"] == "default" else rope
     config["torch_dtype"] = config.pop("dtype")
     config.pop("layer_types", None)
     config["transformers_version"] = "4.40.1"
@@ -93,13 +115,16 @@ def reference(model, ids):
     grads = {n: p.grad.detach().clone() for n, p in model.named_parameters() if p.grad is not None}
     prompt = ids[:1, :12]
     with torch.no_grad():
+        # With the cache: each step's frequencies may depend on the length so far, and cached keys keep theirs.
         generated = model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=24, do_sample=False,
-                                   eos_token_id=None, pad_token_id=0)
-        top2 = model(input_ids=generated).logits[:, prompt.shape[1] - 1:-1].topk(2, -1).values
+                                   eos_token_id=None, pad_token_id=0, use_cache=True, output_logits=True,
+                                   return_dict_in_generate=True)
+    logits = torch.stack(generated.logits, 1)
+    top2 = logits.topk(2, -1).values
     meta["greedy_min_margin"] = float((top2[..., 0] - top2[..., 1]).min())
     tensors["greedy_prompt"] = prompt.int()
-    tensors["greedy_output"] = generated.int()
-    return tensors, grads, meta
+    tensors["greedy_output"] = generated.sequences.int()
+    return tensors, grads, logits, meta
 
 
 def contiguous(tensors):
@@ -121,13 +146,17 @@ def make(name, folder, seed):
     if seed % 2 == 0:
         write_old_dialect(os.path.join(folder, "config.json"))
     ids = torch.randint(3, config.vocab_size, (2, length), generator=torch.Generator().manual_seed(seed))
-    tensors, grads, meta = reference(model, ids)
+    tensors, grads, greedy_logits, meta = reference(model, ids)
     save_file(contiguous(tensors), os.path.join(folder, "reference.safetensors"))
     save_file(contiguous(grads), os.path.join(folder, "reference_grads.safetensors"))
+    if model.config.rope_parameters["rope_type"] != "default":
+        save_file({"greedy_logits": greedy_logits}, os.path.join(folder, "reference_decode.safetensors"))
     json.dump(meta, open(os.path.join(folder, "reference.json"), "w"), indent=1)
     print(name, meta)
 
 
 if __name__ == "__main__":
     for i, case in enumerate(CASES):
+        if len(sys.argv) > 2 and case not in sys.argv[2:]:
+            continue
         make(case, os.path.join(sys.argv[1], case), 100 + i)

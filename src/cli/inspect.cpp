@@ -183,13 +183,15 @@ int inspect(const Options& o) {
   std::unique_ptr<Model> model;
   Json checkpoint_report = nullptr;
   std::string checkpoint_text;
+  const LoadOptions options = o.model.load_options();
   if (o.config_only) {
+    read_quantization_config(config, options.ignored_keys);
     DeclaredWeights declared(config.dtype().value_or(DType::kBF16));
-    model = make_model(config, declared, backend, o.model.load_options());
+    model = make_model(config, declared, backend, options);
   } else {
-    const ModelFiles::Weights weights = files->weights();
-    model = make_model(config, *weights.source, backend, o.model.load_options());
-    for (const std::string& note : weights.notes)
+    const ModelFiles::Weights weights = files->weights(config, options.ignored_keys);
+    model = make_model(config, *weights.source, backend, options);
+    for (const std::string& note : weights.source->notes())
       print_error(fmt::format("note: {}\n", note));
     checkpoint_report = {{"files", weights.files}, {"tensors", weights.tensors}, {"bytes", weights.bytes}};
     checkpoint_text =

@@ -5,6 +5,7 @@
 #include <functional>
 #include <span>
 
+#include "engine/routing_policy.h"
 #include "models/model.h"
 
 namespace switchyard {
@@ -12,6 +13,7 @@ namespace switchyard {
 struct PerplexityOptions {
   int64_t window = 512;  // tokens the model sees at once
   int64_t stride = 512;  // tokens from one window to the next, at most `window`
+  RoutingOptions routing = {};
 };
 
 struct Perplexity {

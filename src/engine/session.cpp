@@ -21,7 +21,8 @@ struct Session::Sequence {
         stop(request.stop) {}
 
   int64_t length() const { return static_cast<int64_t>(tokens.size()); }
-  int64_t generated() const { return length() - static_cast<int64_t>(request.prompt.size()); }
+  int64_t prompt_length() const { return static_cast<int64_t>(request.prompt.size()); }
+  int64_t generated() const { return length() - prompt_length(); }
 
   Id id;
   Request request;
@@ -49,13 +50,19 @@ std::string_view name(FinishReason reason) {
 
 namespace {
 
-const SessionOptions& checked(const SessionOptions& options) {
+// Whether keys and values computed under one policy hold under the other.
+bool same_policy(const RoutingPolicy* a, const RoutingPolicy* b) {
+  return a == b || (a != nullptr && b != nullptr && *a == *b);
+}
+
+const SessionOptions& checked(const SessionOptions& options, const ModelShape& model) {
   const auto check_tokens = [](const char* option, int64_t value) {
     if (value >= 1 && value <= INT32_MAX) return;  // positions are int32
     throw Error("session", option, fmt::format("1 to {} tokens", INT32_MAX), fmt::format("{}", value));
   };
   check_tokens("context", options.context);
   check_tokens("max_batch_tokens", options.max_batch_tokens);
+  if (options.capacity) check(*options.capacity, model);
   return options;
 }
 
@@ -66,7 +73,7 @@ Session::Session(const Model& model, const Tokenizer& tokenizer, Backend& backen
     : model_(model),
       tokenizer_(tokenizer),
       backend_(backend),
-      options_(checked(options)),
+      options_(checked(options, model.shape())),
       arena_(backend.memory()),
       cache_(backend, model.shape(), options.context),
       recorder_(backend) {}
@@ -113,7 +120,11 @@ bool Session::reserve(Sequence& sequence) {
                                               retained_->tokens.begin(), retained_->tokens.end());
     // The last prompt token is always computed: its logits are wanted.
     const int64_t shared = std::min<int64_t>(ours - sequence.tokens.begin(), prompt - 1);
-    if (shared > 0) {
+    const bool rotated_alike =
+        std::max(prompt, retained_->rope_length) <= model_.shape().constant_rope_length;
+    const bool routed_alike =
+        same_policy(sequence.request.routing_policy.get(), retained_->routing_policy.get());
+    if (shared > 0 && rotated_alike && routed_alike) {
       sequence.cached = std::move(retained_->cached);
       sequence.computed = shared;
     }
@@ -154,7 +165,7 @@ bool Session::step() {
 }
 
 void Session::run_one_step() {
-  StepBuilder step;
+  StepBuilder step(options_.capacity);
   std::vector<Sequence*> sampled;  // sequences whose next token this step gives, in order of their logits
   std::vector<int64_t> rows;       // the row that gives it
   for (Sequence* sequence : by_urgency()) {
@@ -164,7 +175,8 @@ void Session::run_one_step() {
     const bool complete = sequence->computed + count == sequence->length();
     step.add(std::span(sequence->tokens)
                  .subspan(static_cast<size_t>(sequence->computed), static_cast<size_t>(count)),
-             sequence->computed, sequence->cached, complete ? Logits::kLast : Logits::kNone);
+             sequence->computed, sequence->cached, complete ? Logits::kLast : Logits::kNone,
+             sequence->prompt_length(), sequence->request.routing_policy);
     sequence->computed += count;
     if (!complete) continue;
     sampled.push_back(sequence);
@@ -174,8 +186,11 @@ void Session::run_one_step() {
   recorder_.clear();
   Context c{.backend = backend_, .arena = arena_, .tape = nullptr, .observer = &recorder_};
   const std::vector<float> logits = to_host(backend_, run_step(c, model_, step, cache_));
-  for (const auto& choice : recorder_.choices())
+  for (const auto& choice : recorder_.choices()) {
     statistics_.add(choice.layer, choice.experts, choice.expert_ids);
+    for (const RoutingEffects& effects : choice.effects)
+      statistics_.add(choice.layer, effects);
+  }
   const auto vocab = static_cast<size_t>(model_.shape().vocab);
   for (size_t i = 0; i < sampled.size(); ++i) {
     if (sampled[i]->finished) continue;  // cancelled by the sink of another one
@@ -209,13 +224,17 @@ std::optional<FinishReason> Session::finish_reason(const Sequence& sequence, int
 std::vector<RoutingRecorder::LayerChoice> Session::experts_of_row(int64_t row) const {
   std::vector<RoutingRecorder::LayerChoice> result;
   for (const auto& all : recorder_.choices()) {
-    const int64_t begin = row * all.top_k;
-    const int64_t end = begin + all.top_k;
-    result.push_back({.layer = all.layer,
-                      .experts = all.experts,
-                      .top_k = all.top_k,
-                      .expert_ids = {all.expert_ids.begin() + begin, all.expert_ids.begin() + end},
-                      .weights = {all.weights.begin() + begin, all.weights.begin() + end}});
+    RoutingRecorder::LayerChoice choice{
+        .layer = all.layer, .experts = all.experts, .top_k = 0, .expert_ids = {}, .weights = {}};
+    for (int64_t slot = row * all.top_k; slot < (row + 1) * all.top_k; ++slot) {
+      const auto i = static_cast<size_t>(slot);
+      if (all.expert_ids[i] < 0) continue;
+      choice.expert_ids.push_back(all.expert_ids[i]);
+      choice.weights.push_back(all.weights[i]);
+      ++choice.top_k;
+    }
+    if (!all.effects.empty()) choice.effects = {all.effects[static_cast<size_t>(row)]};
+    result.push_back(std::move(choice));
   }
   return result;
 }
@@ -225,7 +244,9 @@ void Session::retire_finished() {
     if (!sequence->finished) continue;
     sequence->tokens.resize(static_cast<size_t>(sequence->computed));
     sequence->cached.shrink(sequence->computed);
-    retained_ = Retained{std::move(sequence->cached), std::move(sequence->tokens)};
+    retained_ = Retained{std::move(sequence->cached), std::move(sequence->tokens),
+                         std::max(sequence->computed, sequence->prompt_length()),
+                         std::move(sequence->request.routing_policy)};
   }
   std::erase_if(running_, [](const auto& sequence) { return sequence->finished; });
 }

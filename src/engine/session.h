@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/kv_cache.h"
+#include "engine/routing_policy.h"
 #include "engine/sampler.h"
 #include "engine/step.h"
 #include "experts/routing_statistics.h"
@@ -28,6 +29,8 @@ struct Request {
   std::vector<int32_t> end_tokens = {};  // any of them ends the text and is not shown
   std::vector<std::string> stop = {};    // any of these strings ends the text and is not shown
   bool return_experts = false;           // report the experts chosen for each token
+  // How the request's tokens are routed; null: by the model's own rule. Made for this model and backend.
+  std::shared_ptr<const RoutingPolicy> routing_policy = nullptr;
 };
 
 enum class FinishReason { kEndToken, kStopString, kMaxTokens, kContextFull };
@@ -36,7 +39,8 @@ std::string_view name(FinishReason reason);  // "stop" or "length", as OpenAI's 
 struct GeneratedToken {
   SampledToken sampled;
   std::string text;  // what became showable with this token: whole characters, free of stop strings
-  // By sparse layer, of the position that predicted the token; empty unless return_experts.
+  // By sparse layer, of the position that predicted the token, without slots that have no expert; empty
+  // unless return_experts.
   std::vector<RoutingRecorder::LayerChoice> experts;
   std::optional<FinishReason> finish;  // set with the last token
 };
@@ -45,13 +49,16 @@ using TokenSink = std::function<void(const GeneratedToken&)>;
 struct SessionOptions {
   int64_t context = 4096;          // positions of all sequences together
   int64_t max_batch_tokens = 512;  // tokens of one step
+  // What experts take of one step; nullopt: everything, as published checkpoints expect.
+  std::optional<Capacity> capacity = std::nullopt;
 };
 
 class Session {
  public:
   using Id = int64_t;
 
-  // Throws Error for options that are not in [1, INT32_MAX] and for a context that does not fit into memory.
+  // Throws Error for numbers of tokens that are not in [1, INT32_MAX], for a capacity that check() refuses,
+  // and for a context that does not fit into memory.
   Session(const Model& model, const Tokenizer& tokenizer, Backend& backend, const SessionOptions& options);
   ~Session();
 
@@ -76,6 +83,8 @@ class Session {
   struct Retained {
     CachedSequence cached;
     std::vector<int32_t> tokens;  // whose keys and values are cached
+    int64_t rope_length;          // the longest that any of the keys is rotated for
+    std::shared_ptr<const RoutingPolicy> routing_policy;  // that they were computed under
   };
 
   void admit();

@@ -53,7 +53,8 @@ std::map<std::string, TracedTensor> trace(Backend& backend, const Model& model,
   const auto length = static_cast<int64_t>(sequences.front().size());
   PagedKvCache cache(backend, model.shape(), batch * (length + PagedKvCache::kDefaultBlockSize));
   std::vector<CachedSequence> cached;
-  StepBuilder step;
+  if (options.routed.capacity) check(*options.routed.capacity, model.shape());
+  StepBuilder step(options.routed.capacity);
   for (const auto& tokens : sequences) {
     if (static_cast<int64_t>(tokens.size()) != length) {
       throw Error("tokens", "", fmt::format("sequences of equal length {}", length),
@@ -61,7 +62,7 @@ std::map<std::string, TracedTensor> trace(Backend& backend, const Model& model,
     }
     check_token_ids("tokens", tokens, model.shape().vocab);
     SY_CHECK(cached.emplace_back(cache).reserve(length), "a cache of {} blocks", cache.total_blocks());
-    step.add(tokens, 0, cached.back(), Logits::kAll);
+    step.add(tokens, 0, cached.back(), Logits::kAll, options.routed.policy);
   }
   std::map<std::string, TracedTensor> result;
   Recorder recorder(backend, options, batch, result);

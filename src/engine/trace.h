@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/routing_policy.h"
 #include "models/model.h"
 
 namespace switchyard {
@@ -20,11 +21,13 @@ struct TracedTensor {
 struct TraceOptions {
   bool hidden_states = false;
   bool routing = true;
+  RoutingOptions routed = {};  // how
 };
 
 // Names and shapes, B sequences of T tokens:
 //   logits [B, T, V]; hidden_states.N [B, T, D]; router.N.logits [B*T, E], router.N.experts and
-//   router.N.weights [B*T, K] for each sparse layer N.
+//   router.N.weights [B*T, K] for each sparse layer N (where there is no expert, the id is -1 and the weight
+//   0).
 // Throws Error when a token id is outside the vocabulary or the sequences differ in length or are empty.
 std::map<std::string, TracedTensor> trace(Backend& backend, const Model& model,
                                           const std::vector<std::vector<int32_t>>& sequences,

@@ -19,7 +19,19 @@ struct LoadOptions {
   DType rope_precision = DType::kF32;
 };
 
-std::unique_ptr<Model> make_qwen2_moe(const ConfigReader& reader, WeightSource& source, Backend& backend,
-                                      const LoadOptions& options);
+using MakeModel = std::unique_ptr<Model>(const ConfigReader& config, WeightSource& source, Backend& backend,
+                                         const LoadOptions& options);
+
+MakeModel make_qwen2_moe;
+MakeModel make_qwen3_moe;
+MakeModel make_mixtral;
+MakeModel make_olmoe;
+MakeModel make_deepseek;
+MakeModel make_deepseek_v2;
+MakeModel make_deepseek_v3;
+MakeModel make_qwen2;
+MakeModel make_qwen3;
+MakeModel make_llama;
+MakeModel make_mistral;
 
 }  // namespace switchyard

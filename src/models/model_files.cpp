@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "io/gguf_config.h"
 #include "io/gguf_tokenizer.h"
+#include "io/quantization_config.h"
 #include "models/gguf_weights.h"
 
 namespace switchyard {
@@ -24,14 +25,14 @@ class FolderFiles final : public ModelFiles {
 
   ConfigReader config() const override { return ConfigReader::open(folder_ + "/config.json"); }
 
-  Weights weights() const override {
+  Weights weights(const ConfigReader& config, const std::set<std::string>& ignored_keys) const override {
     const auto checkpoint = std::make_shared<const Checkpoint>(Checkpoint::open(folder_));
-    return {.source = std::make_unique<CheckpointWeights>(checkpoint),
+    return {.source = std::make_unique<CheckpointWeights>(checkpoint,
+                                                          read_quantization_config(config, ignored_keys)),
             .verify_unchanged = [checkpoint] { checkpoint->verify_unchanged(); },
             .files = checkpoint->files().size(),
             .tensors = checkpoint->names().size(),
-            .bytes = checkpoint->total_bytes(),
-            .notes = checkpoint->notes()};
+            .bytes = checkpoint->total_bytes()};
   }
 
   bool has_tokenizer() const override { return path_exists(tokenizer_place()); }
@@ -53,7 +54,7 @@ class GgufModelFiles final : public ModelFiles {
 
   ConfigReader config() const override { return {gguf_config(*file_), file_->path()}; }
 
-  Weights weights() const override {
+  Weights weights(const ConfigReader&, const std::set<std::string>&) const override {
     int64_t bytes = 0;
     for (const GgufTensor& tensor : file_->tensors())
       bytes += tensor.size_bytes;
@@ -61,8 +62,7 @@ class GgufModelFiles final : public ModelFiles {
             .verify_unchanged = [file = file_] { file->file().verify_unchanged(); },
             .files = 1,
             .tensors = file_->tensors().size(),
-            .bytes = bytes,
-            .notes = {}};
+            .bytes = bytes};
   }
 
   bool has_tokenizer() const override { return gguf_has_tokenizer(*file_); }
@@ -87,7 +87,11 @@ std::optional<std::string> gguf_in(const std::string& folder) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const fs::path name = it->path().filename();
-    if (name.extension() == ".safetensors" || name == "model.safetensors.index.json") return std::nullopt;
+    for (const char* weights : {".safetensors", ".bin"}) {
+      if (name.extension() == weights || name.string().ends_with(fmt::format("{}.index.json", weights))) {
+        return std::nullopt;
+      }
+    }
     if (name.extension() == ".gguf") found.push_back(name.string());
   }
   if (found.empty()) return std::nullopt;

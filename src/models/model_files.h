@@ -4,8 +4,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
-#include <vector>
 
 #include "io/chat_template.h"
 #include "io/config_reader.h"
@@ -16,8 +16,9 @@ namespace switchyard {
 
 class ModelFiles {
  public:
-  // `path`: a folder as Hugging Face publishes it, a .gguf file, or a folder without safetensors weights that
-  // holds exactly one. Throws Error for anything else. A folder's files are opened when they are asked for.
+  // `path`: a folder as Hugging Face publishes it, a .gguf file, or a folder without safetensors or PyTorch
+  // weights that holds exactly one. Throws Error for anything else. A folder's files are opened when they are
+  // asked for.
   static std::unique_ptr<const ModelFiles> open(const std::string& path);
 
   virtual ~ModelFiles() = default;
@@ -27,13 +28,13 @@ class ModelFiles {
     std::function<void()> verify_unchanged;  // throws Error when a file was changed since it was opened
     size_t files;
     size_t tensors;
-    int64_t bytes;                   // of all elements
-    std::vector<std::string> notes;  // what a user should know, one line each
+    int64_t bytes;  // of all elements
   };
 
   // Each throws Error for what is missing or malformed.
   virtual ConfigReader config() const = 0;
-  virtual Weights weights() const = 0;
+  // Reads the keys of `config` that say how matrices are packed; LoadOptions has `ignored_keys`.
+  virtual Weights weights(const ConfigReader& config, const std::set<std::string>& ignored_keys) const = 0;
   virtual bool has_tokenizer() const = 0;
   virtual std::string tokenizer_json() const = 0;   // the text of a tokenizer.json
   virtual std::string tokenizer_place() const = 0;  // names it in errors

@@ -16,7 +16,7 @@ namespace switchyard {
 struct Family {
   std::string_view model_type;    // as in config.json
   std::string_view architecture;  // the class in `architectures`
-  std::unique_ptr<Model> (*make)(const ConfigReader&, WeightSource&, Backend&, const LoadOptions&);
+  MakeModel* make;
 };
 
 std::span<const Family> families();

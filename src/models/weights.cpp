@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "io/packed/packed_matrix.h"
 
 namespace switchyard {
 namespace {
@@ -71,13 +72,46 @@ Tensor CheckpointWeights::weight(const std::string& name, const Shape& shape) {
   return Tensor::external(view.data, view.dtype, shape, view.keep_alive);
 }
 
+void CheckpointWeights::leave_unused(const std::string& prefix, const std::string& reason) {
+  unused_.push_back({prefix, reason});
+}
+
+bool CheckpointWeights::is_unused(const std::string& name) {
+  for (Unused& unused : unused_) {
+    if (!name.starts_with(unused.prefix)) continue;
+    ++unused.tensors;
+    unused.bytes += checkpoint_->find(name)->size_bytes;
+    return true;
+  }
+  return false;
+}
+
+Weight CheckpointWeights::matrix(const std::string& name, int64_t rows, int64_t cols) {
+  auto packed = load_packed_matrix(*checkpoint_, quantization_, name, rows, cols);
+  if (!packed) return weight(name + ".weight", {rows, cols});
+  used_.insert(used_.end(), packed->tensors.begin(), packed->tensors.end());
+  return Weight(std::move(packed->matrix));
+}
+
 void CheckpointWeights::finish() {
   std::sort(used_.begin(), used_.end());
   for (const std::string& tensor : checkpoint_->names()) {
     if (std::binary_search(used_.begin(), used_.end(), tensor) || is_derived_buffer(tensor)) continue;
+    if (is_unused(tensor)) continue;
     throw Error(checkpoint_->tensor(tensor).file, tensor_item(tensor), "only tensors that the config implies",
                 "one that the model has no use for");
   }
+  for (const Unused& unused : unused_) {
+    if (unused.tensors == 0) continue;
+    notes_.push_back(fmt::format("{}: {} tensors {}* ({:.2f} GB): {}", checkpoint_->folder(), unused.tensors,
+                                 unused.prefix, static_cast<double>(unused.bytes) / 1e9, unused.reason));
+  }
+}
+
+std::vector<std::string> CheckpointWeights::notes() const {
+  std::vector<std::string> all = checkpoint_->notes();
+  all.insert(all.end(), notes_.begin(), notes_.end());
+  return all;
 }
 
 Tensor DeclaredWeights::weight(const std::string&, const Shape& shape) {
@@ -121,6 +155,20 @@ Tensor Binder::tensor(const std::string& name, const Shape& shape, Component com
   return placed;
 }
 
+Tensor Binder::float_vector(const std::string& name, int64_t size, Component component) {
+  const Tensor stored = source_.weight(prefix_ + name, {size});
+  Tensor host = stored;
+  if (stored.dtype() != DType::kF32 && stored.data() != nullptr) {
+    auto values = std::make_shared<std::vector<float>>(static_cast<size_t>(size));
+    convert_to_f32(stored.dtype(), stored.data(), size, values->data());
+    const float* data = values->data();
+    host = Tensor::external(data, DType::kF32, {size}, std::move(values));
+  }
+  Tensor placed = backend_.place_weight(host);
+  parameters_.push_back({prefix_ + name, component, placed, size, stored.bytes()});
+  return placed;
+}
+
 Weight Binder::matrix(const std::string& name, int64_t rows, int64_t cols, Component component) {
   const std::string full_name = prefix_ + name;
   Weight placed = place(source_.matrix(full_name, rows, cols));
@@ -140,6 +188,7 @@ Weight Binder::place(const Weight& host) {
 Linear Binder::linear(const std::string& name, int64_t out_features, int64_t in_features, bool bias,
                       Component component) {
   Linear linear;
+  linear.name = prefix_ + name;
   linear.weight = matrix(name, out_features, in_features, component);
   if (bias) linear.bias = tensor(name + ".bias", {out_features}, component);
   return linear;

@@ -38,6 +38,12 @@ Tensor matmul(Context& c, const Tensor& x, const Weight& weight, const Tensor& b
   return out;
 }
 
+Tensor upload(Context& c, DType dtype, const void* values, size_t count) {
+  Tensor out = Tensor::empty(c.arena, dtype, {static_cast<int64_t>(count)});
+  c.backend.copy_from_host(out.mutable_data(), values, out.bytes());
+  return out;
+}
+
 }  // namespace
 
 Tensor embedding(Context& c, const Tensor& ids, const Weight& table) {
@@ -162,6 +168,53 @@ Tensor gather_rows(Context& c, const Tensor& x, const Tensor& index) {
   return out;
 }
 
+namespace {
+
+// Copies columns of x into columns of `out`, which make_result has made of it.
+void copy_columns(Context& c, const Tensor& x, int64_t from, const Tensor& out, int64_t to, int64_t cols) {
+  const int64_t x_stride = x.dim(1);
+  const int64_t out_stride = out.dim(1);
+  const int64_t rows = x.dim(0);
+  c.backend.copy_columns({.x = x.f32() + from,
+                          .x_stride = x_stride,
+                          .rows = rows,
+                          .cols = cols,
+                          .accumulate = false,
+                          .out = out.f32() + to,
+                          .out_stride = out_stride});
+  if (!is_taped(c, out) || !x.requires_grad()) return;
+  c.tape->record(out, [=](Context& b, const float* d_out) {
+    b.backend.copy_columns({.x = d_out + to,
+                            .x_stride = out_stride,
+                            .rows = rows,
+                            .cols = cols,
+                            .accumulate = true,
+                            .out = gradient(b, x) + from,
+                            .out_stride = x_stride});
+  });
+}
+
+}  // namespace
+
+Tensor columns(Context& c, const Tensor& x, int64_t begin, int64_t end) {
+  Dim T{"T"}, N{"N"};
+  check_shape("columns", "x", x, {&T, &N});
+  SY_CHECK(0 <= begin && begin <= end && end <= N.value, "columns [{}, {}) of {}", begin, end, N.value);
+  Tensor out = make_result(c, {T.value, end - begin}, {&x});
+  copy_columns(c, x, begin, out, 0, end - begin);
+  return out;
+}
+
+Tensor concat_columns(Context& c, const Tensor& a, const Tensor& b) {
+  Dim T{"T"}, N{"N"}, M{"M"};
+  check_shape("concat_columns", "a", a, {&T, &N});
+  check_shape("concat_columns", "b", b, {&T, &M});
+  Tensor out = make_result(c, {T.value, N.value + M.value}, {&a, &b});
+  copy_columns(c, a, 0, out, 0, N.value);
+  copy_columns(c, b, 0, out, N.value, M.value);
+  return out;
+}
+
 Tensor cross_entropy(Context& c, const Tensor& logits, const Tensor& targets) {
   Dim T{"T"}, V{"V"};
   check_shape("cross_entropy", "logits", logits, {&T, &V});
@@ -184,9 +237,11 @@ Tensor cross_entropy(Context& c, const Tensor& logits, const Tensor& targets) {
 }
 
 Tensor upload(Context& c, std::span<const int32_t> values) {
-  Tensor out = Tensor::empty(c.arena, DType::kI32, {static_cast<int64_t>(values.size())});
-  c.backend.copy_from_host(out.mutable_data(), values.data(), out.bytes());
-  return out;
+  return upload(c, DType::kI32, values.data(), values.size());
+}
+
+Tensor upload(Context& c, std::span<const float> values) {
+  return upload(c, DType::kF32, values.data(), values.size());
 }
 
 }  // namespace switchyard

@@ -1,41 +1,135 @@
 #include "ops/routing.h"
 
+#include <utility>
+
 #include "base/error.h"
 #include "ops/ops.h"
 #include "ops/tape.h"
 
 namespace switchyard {
+namespace {
 
-Routing route(Context& c, const Tensor& logits, const RoutingRule& rule, int layer) {
+void check_rule(const RoutingRule& rule, int64_t experts) {
+  SY_CHECK(experts <= kMaxRoutedExperts, "route: {} experts, at most {}", experts, kMaxRoutedExperts);
+  SY_CHECK(rule.n_group >= 1 && experts % rule.n_group == 0, "route: {} experts in {} groups", experts,
+           rule.n_group);
+  SY_CHECK(rule.topk_group >= 1 && rule.topk_group <= rule.n_group, "route: {} of {} groups", rule.topk_group,
+           rule.n_group);
+  const int64_t eligible = rule.topk_group * (experts / rule.n_group);
+  SY_CHECK(rule.top_k >= 1 && rule.top_k <= eligible, "route: {} of {} experts", rule.top_k, eligible);
+  if (rule.selection_bias) {
+    const Tensor& bias = rule.selection_bias;
+    SY_CHECK(bias.dtype() == DType::kF32 && bias.elements() == experts,
+             "a selection bias {} {} for {} experts", name(bias.dtype()), to_string(bias.shape()), experts);
+  }
+}
+
+// The arguments of the model's own rule, without outputs.
+RouteArgs route_args(const Tensor& logits, const RoutingRule& rule, int layer) {
+  return {.logits = logits.f32(),
+          .rows = logits.dim(0),
+          .experts = logits.dim(1),
+          .top_k = rule.top_k,
+          .slots = rule.top_k,
+          .score = rule.score,
+          .selection_bias = rule.selection_bias ? rule.selection_bias.f32() : nullptr,
+          .groups = rule.n_group,
+          .kept_groups = rule.topk_group,
+          .group_score = rule.group_score,
+          .normalize = rule.normalize,
+          .epsilon = rule.epsilon,
+          .scaling = rule.scaling,
+          .layer = layer,
+          .probabilities = nullptr,
+          .expert_ids = nullptr,
+          .weights = nullptr};
+}
+
+// The choice without the policies that `args` has.
+Tensor own_choice(Context& c, RouteArgs args) {
+  const Tensor probabilities = Tensor::empty(c.arena, DType::kF32, {args.rows, args.experts});
+  const Tensor weights = Tensor::empty(c.arena, DType::kF32, {args.rows, args.top_k});
+  Tensor ids = Tensor::empty(c.arena, DType::kI32, {args.rows, args.top_k});
+  args.slots = args.top_k;
+  args.policies = nullptr;
+  args.policy_of_row = nullptr;
+  args.probabilities = probabilities.f32();
+  args.selection = nullptr;
+  args.expert_ids = ids.i32();
+  args.weights = weights.f32();
+  c.backend.route(args);
+  return ids;
+}
+
+// Takes from the routing that `args` gave what the experts have no room for.
+void limit_capacity(Context& c, const RouteArgs& args, const Capacity& capacity, Routing& routing) {
+  const Tensor ids = Tensor::empty(c.arena, DType::kI32, routing.expert_ids.shape());
+  const Tensor weights = Tensor::empty(c.arena, DType::kF32, routing.weights.shape());
+  c.backend.limit_capacity({.expert_ids = args.expert_ids,
+                            .weights = args.weights,
+                            .rows = args.rows,
+                            .experts = args.experts,
+                            .slots = args.slots,
+                            .capacity = capacity_limit(capacity, args.rows, args.slots, args.experts),
+                            .selection = args.selection,
+                            .probabilities = args.probabilities,
+                            .normalize = args.normalize,
+                            .epsilon = args.epsilon,
+                            .scaling = args.scaling,
+                            .limited_ids = ids.i32(),
+                            .limited_weights = weights.f32()});
+  routing.chosen_ids = std::exchange(routing.expert_ids, ids);
+  routing.weights = weights;
+}
+
+void record_backward(Context& c, const RouteArgs& args, const Routing& routing, const Tensor& logits) {
+  // The arguments point into the handles, which are kept with them.
+  c.tape->record([args, routing, logits](Context& b) {
+    const float* d_weights = arrived_gradient(routing.weights);
+    const float* d_probabilities = arrived_gradient(routing.probabilities);
+    if (d_weights == nullptr && d_probabilities == nullptr) return;
+    b.backend.route_backward({.forward = args,
+                              .d_weights = d_weights,
+                              .d_probabilities = d_probabilities,
+                              .d_logits = gradient(b, logits)});
+  });
+}
+
+}  // namespace
+
+Routing route(Context& c, const Tensor& logits, const RoutingRule& rule, const Batch& batch, int layer) {
   Dim T{"T"}, E{"E"};
   check_shape("route", "logits", logits, {&T, &E});
-  SY_CHECK(rule.top_k >= 1 && rule.top_k <= E.value, "route: {} of {} experts", rule.top_k, E.value);
-  const Routing routing{.probabilities = make_result(c, logits.shape(), {&logits}),
-                        .expert_ids = Tensor::empty(c.arena, DType::kI32, {T.value, rule.top_k}),
-                        .weights = make_result(c, {T.value, rule.top_k}, {&logits})};
-  const RouteArgs args{.logits = logits.f32(),
-                       .rows = T.value,
-                       .experts = E.value,
-                       .top_k = rule.top_k,
-                       .normalize = rule.normalize,
-                       .scaling = rule.scaling,
-                       .layer = layer,
-                       .probabilities = routing.probabilities.f32(),
-                       .expert_ids = routing.expert_ids.i32(),
-                       .weights = routing.weights.f32()};
-  c.backend.route(args);
-  if (is_taped(c, routing.weights)) {
-    c.tape->record([args, routing, logits](Context& b) {
-      const float* d_weights = arrived_gradient(routing.weights);
-      const float* d_probabilities = arrived_gradient(routing.probabilities);
-      if (d_weights == nullptr && d_probabilities == nullptr) return;
-      b.backend.route_backward({.forward = args,
-                                .d_weights = d_weights,
-                                .d_probabilities = d_probabilities,
-                                .d_logits = gradient(b, logits)});
-    });
+  check_rule(rule, E.value);
+  const RoutingControl& control = batch.routing;
+  const bool own_rule = !control.policy_of_row && !control.capacity;
+  SY_CHECK(own_rule || c.tape == nullptr, "routing policies and capacity with a {}", "tape");
+  RouteArgs args = route_args(logits, rule, layer);
+  Tensor selection;
+  if (control.policy_of_row) {
+    SY_CHECK(control.policy_of_row.dim(0) == T.value, "policies of {} rows for {}",
+             control.policy_of_row.dim(0), T.value);
+    args.slots = control.slots(rule.top_k);
+    args.policies = static_cast<const RoutePolicy*>(control.policy_table.data());
+    args.policy_of_row = control.policy_of_row.i32();
   }
-  if (c.observer != nullptr) c.observer->on_route(layer, logits, routing);
+  if (control.capacity && control.capacity->overflow == Overflow::kReroute) {
+    selection = Tensor::empty(c.arena, DType::kF32, logits.shape());
+    args.selection = selection.f32();
+  }
+  Routing routing{.probabilities = make_result(c, logits.shape(), {&logits}),
+                  .expert_ids = Tensor::empty(c.arena, DType::kI32, {T.value, args.slots}),
+                  .weights = make_result(c, {T.value, args.slots}, {&logits})};
+  args.probabilities = routing.probabilities.f32();
+  args.expert_ids = routing.expert_ids.i32();
+  args.weights = routing.weights.f32();
+  c.backend.route(args);
+  if (is_taped(c, routing.weights)) record_backward(c, args, routing, logits);
+  if (control.capacity) limit_capacity(c, args, *control.capacity, routing);
+  if (c.observer != nullptr) {
+    if (args.policies != nullptr) routing.own_ids = own_choice(c, args);
+    c.observer->on_route(layer, logits, routing);
+  }
   return routing;
 }
 

@@ -5,33 +5,49 @@
 #include <span>
 #include <vector>
 
+#include "ops/batch.h"
 #include "ops/context.h"
 
 namespace switchyard {
 
-// How a family turns router logits into a choice. Fixed by the checkpoint.
+// How a family turns router logits into a choice (RouteArgs has the formulas). Fixed by the checkpoint.
 struct RoutingRule {
   int64_t top_k;         // K
   bool normalize;        // norm_topk_prob: weights divided by their sum
+  float epsilon = 0;     // added to that sum: 1e-20 in DeepSeek-V3
   float scaling = 1.0f;  // routed_scaling_factor
+  RouterScore score = RouterScore::kSoftmax;
+  Tensor selection_bias = {};  // e_score_correction_bias: [E] float32, or none
+  int64_t n_group = 1;         // groups of equally many experts
+  int64_t topk_group = 1;      // of them are kept
+  GroupScore group_score = GroupScore::kBest;
 };
 
 // The choice for each token of a step: a value that can be watched, kept and replayed.
 struct Routing {
-  Tensor probabilities;  // [T, E]
-  Tensor expert_ids;     // [T, K] int32, best first
-  Tensor weights;        // [T, K]
+  Tensor probabilities;  // [T, E]: softmax probabilities, or sigmoid scores
+  // K is the largest of the step's rows. In a row, the chosen experts come best first; a slot without one
+  // (the row chooses fewer, or its expert had no room) has the id -1 and the weight 0. Rerouting keeps the
+  // slot.
+  Tensor expert_ids;  // [T, K] int32
+  Tensor weights;     // [T, K]
+  // For observers. The choice before the capacity had its say, [T, K]; absent without a capacity.
+  Tensor chosen_ids = {};
+  // What the model's own rule would have chosen, [T, its K]; absent without policies.
+  Tensor own_ids = {};
   int64_t experts() const { return probabilities.dim(1); }
 };
 
-// [T, E] -> Routing; tells the context's observer.
-Routing route(Context& c, const Tensor& logits, const RoutingRule& rule, int layer);
+// [T, E] -> Routing, steered by batch.routing, of which the rest of the batch is unused; tells the context's
+// observer. With a tape only the model's own rule is allowed.
+Routing route(Context& c, const Tensor& logits, const RoutingRule& rule, const Batch& batch, int layer);
 
 // Where each assignment goes when rows are sorted by expert.
+// P = T * K; where slots have no expert, the last of the P rows belong to none, and are 0.
 struct DispatchPlan {
   Tensor offsets;       // [E + 1] int32
-  Tensor token_of_row;  // [P] int32
-  Tensor row_of_slot;   // [T, K] int32
+  Tensor token_of_row;  // [P] int32, -1: none
+  Tensor row_of_slot;   // [T, K] int32, -1: none
   int64_t experts() const { return offsets.dim(0) - 1; }
 };
 
@@ -62,7 +78,7 @@ class ExpertMatrices {
 // [P, K'] sorted by expert -> [P, N], each row times its expert's matrix.
 Tensor expert_linear(Context& c, const Tensor& x, const ExpertMatrices& weights, const DispatchPlan& plan);
 
-// [P, D] -> [T, D]: sum over k of weights[t, k] * y[row of (t, k)].
+// [P, D] -> [T, D]: sum over k of weights[t, k] * y[row of (t, k)], of the slots that have a row.
 Tensor combine(Context& c, const Tensor& y, const Tensor& weights, const DispatchPlan& plan);
 
 enum class BalanceLoss {

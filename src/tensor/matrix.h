@@ -70,10 +70,10 @@ struct PackedMatrix {
   MatrixFormat format;
   int64_t rows;
   int64_t cols;
-  Tensor data;             // bytes: rows * row_bytes
-  Tensor scales;           // [row groups, groups] or absent: a block format
-  Tensor zeros;            // uint8, as scales, or absent
-  Tensor group_of_column;  // int32 [cols] or absent
+  Tensor data = {};             // bytes: rows * row_bytes
+  Tensor scales = {};           // [row groups, groups] or absent: a block format
+  Tensor zeros = {};            // uint8, as scales, or absent
+  Tensor group_of_column = {};  // int32 [cols] or absent
   int32_t zero_point = 0;
   int64_t rows_per_group = 1;
   int64_t cols_per_group = 1;

@@ -49,7 +49,7 @@ TEST_F(ResidentExpertsTest, ForwardIsAPlainLoopOverTokensAndTheirExperts) {
   const Values h = uniform(90, T * D);
   Context c{.backend = backend_, .arena = arena_};
   const Routing routing =
-      route(c, tensor(uniform(91, T * E, -2, 2), {T, E}), {.top_k = K, .normalize = false}, 0);
+      route(c, tensor(uniform(91, T * E, -2, 2), {T, E}), {.top_k = K, .normalize = false}, {}, 0);
   const Tensor out = experts.forward(c, tensor(h, {T, D}), routing);
 
   Values got(static_cast<size_t>(T * D));
@@ -84,7 +84,7 @@ TEST_F(ResidentExpertsTest, NoTokensAreNoWork) {
   };
   const ResidentExperts experts(matrix(), matrix(), matrix());
   Context c{.backend = backend_, .arena = arena_};
-  const Routing routing = route(c, tensor({}, {0, 2}), {.top_k = 1, .normalize = false}, 0);
+  const Routing routing = route(c, tensor({}, {0, 2}), {.top_k = 1, .normalize = false}, {}, 0);
   EXPECT_EQ(experts.forward(c, tensor({}, {0, 4}), routing).shape(), (Shape{0, 4}));
 }
 

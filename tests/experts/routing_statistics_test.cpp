@@ -93,7 +93,7 @@ TEST(RoutingRecorder, KeepsEachLayersChoicesOnTheHost) {
   const Tensor logits = Tensor::empty(arena, DType::kF32, {2, 3});
   const std::vector<float> values{0, 2, 1, 3, 0, 0};
   backend.copy_from_host(logits.mutable_data(), values.data(), logits.bytes());
-  route(c, logits, {.top_k = 2, .normalize = true}, 4);
+  route(c, logits, {.top_k = 2, .normalize = true}, {}, 4);
   ASSERT_EQ(recorder.choices().size(), 1u);
   const RoutingRecorder::LayerChoice& choice = recorder.choices()[0];
   EXPECT_EQ(choice.layer, 4);

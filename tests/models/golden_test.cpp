@@ -2,6 +2,7 @@
 // losses, gradients, greedy continuations, and the equality of all ways to cut a batch.
 #include "support/golden.h"
 
+#include <filesystem>
 #include <set>
 
 #include <fmt/format.h>
@@ -58,6 +59,26 @@ INSTANTIATE_TEST_SUITE_P(
       return std::get<0>(instance.param) + "_" + backends_under_test()[std::get<1>(instance.param)].name;
     });
 
+// Cases that also hold the logits of each step of the greedy continuation.
+class GoldenDecode : public Golden {};
+constexpr const char* kDecode = "reference_decode.safetensors";
+
+std::vector<std::string> decode_cases() {
+  std::vector<std::string> cases = golden_cases();
+  std::erase_if(cases, [](const std::string& name) {
+    return !std::filesystem::exists(golden_root() + name + "/" + kDecode);
+  });
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GoldenDecode,
+                         testing::Combine(testing::ValuesIn(decode_cases()),
+                                          testing::ValuesIn(backend_indexes())),
+                         [](const auto& instance) {
+                           return std::get<0>(instance.param) + "_" +
+                                  backends_under_test()[std::get<1>(instance.param)].name;
+                         });
+
 TEST(GoldenData, EveryFamilyHasSome) {
   std::set<std::string> covered;
   for (const std::string& name : golden_cases()) {
@@ -98,6 +119,19 @@ TEST_P(Golden, GreedyContinuationIsIdentical) {
   EXPECT_EQ(
       greedy_continuation(*backend_, *model_, prompt, static_cast<int64_t>(want.size() - prompt.size())),
       want);
+}
+
+// The logits of each step of the continuation, where rotary frequencies may change on the way: prompt in one
+// step, then token by token, as the reference was made.
+TEST_P(GoldenDecode, Logits) {
+  const std::vector<float> want = read_reference(folder_ + kDecode).at("greedy_logits").values;
+  const auto prompt_length = static_cast<int64_t>(reference_.at("greedy_prompt").values.size());
+  std::vector<int32_t> tokens = reference_.at("greedy_output").ids();
+  tokens.pop_back();  // nothing is predicted from it
+  const std::vector<float> all = all_logits(*backend_, *model_, {tokens}, 1, 16, prompt_length);
+  const int64_t skipped = (prompt_length - 1) * model_->shape().vocab;
+  EXPECT_LE(largest_difference({all.begin() + skipped, all.end()}, want), kLogitTolerance);
+  EXPECT_EQ(all_logits(*backend_, *model_, {tokens}, 5, 16, prompt_length), all) << "in chunks of 5";
 }
 
 // A token's result depends on its own sequence alone: bit for bit, however the work is cut.

@@ -97,7 +97,7 @@ TEST(VisitLinears, ReachesEveryLinearLayerOnce) {
     }
     std::map<std::string, const void*> visited;
     model->visit_linears([&](const std::string& name, Linear& linear) {
-      EXPECT_TRUE(visited.emplace(name + ".weight", linear.weight.data()).second) << "twice: " << name;
+      EXPECT_TRUE(visited.emplace(name + ".weight", linear.weight.plain.data()).second) << "twice: " << name;
     });
     EXPECT_EQ(visited, want) << golden_case;
   }

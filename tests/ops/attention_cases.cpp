@@ -94,28 +94,43 @@ OpCase kv_write_case(AttentionShape s) {
       }};
 }
 
-OpCase rope_case(int64_t rows, int64_t heads, int64_t head_dim, float direction) {
-  return {fmt::format("rope_{}x{}x{}{}", rows, heads, head_dim, direction < 0 ? "_backward" : ""), rows, true,
-          [=](Device& d, Rows r) -> std::vector<Output> {
-            const int64_t width = heads * head_dim;
+struct RopeCase {
+  int64_t rows, heads, head_dim;
+  float direction;
+  bool interleaved;
+  int64_t sets;  // of frequencies; 1: without an index
+
+  std::string name() const {
+    return fmt::format("rope_{}x{}x{}_{}sets{}{}", rows, heads, head_dim, sets,
+                       interleaved ? "_interleaved" : "", direction < 0 ? "_backward" : "");
+  }
+};
+
+OpCase rope_case(RopeCase s) {
+  return {s.name(), s.rows, true, [=](Device& d, Rows r) -> std::vector<Output> {
+            const int64_t width = s.heads * s.head_dim;
             std::vector<float> inverse_frequencies;
-            for (int64_t i = 0; i < head_dim / 2; ++i) {
-              const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(head_dim);
+            for (int64_t i = 0; i < s.sets * s.head_dim / 2; ++i) {
+              const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(s.head_dim);
               inverse_frequencies.push_back(static_cast<float>(std::pow(10000.0, exponent)));
             }
-            std::vector<int32_t> all_positions;
-            for (int64_t t = 0; t < rows; ++t)
-              all_positions.push_back(static_cast<int32_t>(t * t * 31));
-            float* x = d.floats(row_slice(uniform(48, rows * width), r.begin, r.end, width));
+            std::vector<int32_t> positions, set_of_row;
+            for (int64_t t = 0; t < s.rows; ++t) {
+              positions.push_back(static_cast<int32_t>(t * t * 31));
+              set_of_row.push_back(static_cast<int32_t>((t * 2 + 1) % s.sets));
+            }
+            float* x = d.floats(row_slice(uniform(48, s.rows * width), r.begin, r.end, width));
             float* out = d.float_output(r.count() * width);
             RopeArgs args{x,
-                          d.ints(row_slice(all_positions, r.begin, r.end, 1)),
+                          d.ints(row_slice(positions, r.begin, r.end, 1)),
                           d.floats(inverse_frequencies),
+                          s.sets > 1 ? d.ints(row_slice(set_of_row, r.begin, r.end, 1)) : nullptr,
                           1.25f,
-                          direction,
+                          s.direction,
+                          s.interleaved,
                           r.count(),
-                          heads,
-                          head_dim,
+                          s.heads,
+                          s.head_dim,
                           out};
             d.backend().rope(args);
             args.out = x;  // in place
@@ -202,8 +217,11 @@ std::vector<OpCase> attention_cases() {
   cases.push_back(kv_write_case({33, 4, 1, 128, 16, 0, 1000}));
   for (const int64_t rows : {0, 1, 5, 33}) {
     for (const int64_t head_dim : {2, 20, 64, 72, 128}) {
-      cases.push_back(rope_case(rows, 3, head_dim, 1));
-      cases.push_back(rope_case(rows, 3, head_dim, -1));
+      for (const float direction : {1.0f, -1.0f}) {
+        for (const bool interleaved : {false, true})
+          cases.push_back(rope_case({rows, 3, head_dim, direction, interleaved, 1}));
+        cases.push_back(rope_case({rows, 3, head_dim, direction, head_dim % 4 == 0, 3}));
+      }
     }
   }
   return cases;

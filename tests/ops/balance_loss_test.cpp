@@ -14,7 +14,7 @@ namespace {
 
 using Values = std::vector<float>;
 constexpr int64_t T = 5, E = 4, K = 2;
-constexpr RoutingRule kRule{.top_k = K, .normalize = false};
+const RoutingRule kRule{.top_k = K, .normalize = false};
 
 class BalanceLossTest : public testing::Test {
  protected:
@@ -29,7 +29,7 @@ class BalanceLossTest : public testing::Test {
                                  const RoutingRule& rule = kRule) {
     std::vector<Routing> routings;
     for (const Tensor& l : logits)
-      routings.push_back(route(c, l, rule, static_cast<int>(routings.size())));
+      routings.push_back(route(c, l, rule, {}, static_cast<int>(routings.size())));
     return routings;
   }
   double loss_of(const std::vector<Values>& logits, BalanceLoss kind) {

@@ -263,18 +263,39 @@ Values spaced_logits(int64_t rows, int64_t experts) {
   return out;
 }
 
-GradientCase route_gradient(bool normalize) {
+struct RouteGradient {
+  std::string name;
+  RouterScore score;
+  bool normalize;
+  bool grouped;  // with a selection bias
+};
+
+GradientCase route_gradient(const RouteGradient& r) {
   constexpr int64_t T = 2;
   constexpr int64_t E = 6;
   constexpr int64_t K = 3;
   const auto forward = [=](Device& d, const std::vector<Values>& in) {
-    const RouteArgs args{
-        d.floats(in[0]),      T, E, K, normalize, 1.7f, 0, d.float_output(T * E), d.int_output(T * K),
-        d.float_output(T * K)};
+    const RouteArgs args{.logits = d.floats(in[0]),
+                         .rows = T,
+                         .experts = E,
+                         .top_k = K,
+                         .slots = K,
+                         .score = r.score,
+                         .selection_bias = r.grouped ? d.floats({1, -2, 0, 1, -2, 0}) : nullptr,
+                         .groups = r.grouped ? 3 : 1,
+                         .kept_groups = r.grouped ? 2 : 1,
+                         .group_score = GroupScore::kBestTwo,
+                         .normalize = r.normalize,
+                         .epsilon = r.normalize ? 0.1f : 0,
+                         .scaling = 1.7f,
+                         .layer = 0,
+                         .probabilities = d.float_output(T * E),
+                         .expert_ids = d.int_output(T * K),
+                         .weights = d.float_output(T * K)};
     d.backend().route(args);
     return args;
   };
-  return {normalize ? "route_normalized" : "route",
+  return {r.name,
           {spaced_logits(T, E)},
           [=](Device& d, const std::vector<Values>& in) {
             const RouteArgs args = forward(d, in);
@@ -316,16 +337,26 @@ GradientCase balance_loss_gradient() {
 
 // ---- attention ------------------------------------------------------------------------------------------
 
-GradientCase rope_gradient() {
+GradientCase rope_gradient(const std::string& name, bool interleaved, int32_t sets) {
   constexpr int64_t T = 3;
   constexpr int64_t H = 2;
   constexpr int64_t A = 4;
-  const auto rope = [](Device& d, const Values& x, float direction) {
+  const auto rope = [=](Device& d, const Values& x, float direction) {
     float* out = d.float_output(T * H * A);
-    d.backend().rope({d.floats(x), d.ints({0, 1, 9}), d.floats({1.0f, 0.1f}), 1.1f, direction, T, H, A, out});
+    d.backend().rope({.x = d.floats(x),
+                      .positions = d.ints({0, 1, 9}),
+                      .inverse_frequencies = d.floats({1.0f, 0.1f, 0.7f, 0.2f}),
+                      .set_of_row = sets > 1 ? d.ints({1, 0, 1}) : nullptr,
+                      .attention_factor = 1.1f,
+                      .direction = direction,
+                      .interleaved = interleaved,
+                      .rows = T,
+                      .heads = H,
+                      .head_dim = A,
+                      .out = out});
     return d.read(out, T * H * A);
   };
-  return {"rope",
+  return {name,
           {uniform(21, T * H * A)},
           [=](Device& d, const std::vector<Values>& in) { return rope(d, in[0], 1); },
           [=](Device& d, const std::vector<Values>&, const Values& d_out, const std::vector<float*>& g) {
@@ -401,17 +432,21 @@ GradientCase attention_gradient(const std::string& name, AttentionSizes s) {
           }};
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, Gradient,
-                         ::testing::Values(embedding_gradient(), rms_norm_gradient(), swiglu_gradient(),
-                                           gated_add_gradient(), gather_rows_gradient(),
-                                           cross_entropy_gradient(), linear_gradient(),
-                                           expert_linear_gradient(), combine_gradient(),
-                                           route_gradient(false), route_gradient(true),
-                                           balance_loss_gradient(), rope_gradient(),
-                                           attention_gradient("attention", {7, 1, 1, 3, 0}),
-                                           attention_gradient("attention_groups", {6, 2, 6, 4, 0}),
-                                           attention_gradient("attention_window", {9, 1, 2, 3, 2})),
-                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Ops, Gradient,
+    ::testing::Values(embedding_gradient(), rms_norm_gradient(), swiglu_gradient(), gated_add_gradient(),
+                      gather_rows_gradient(), cross_entropy_gradient(), linear_gradient(),
+                      expert_linear_gradient(), combine_gradient(),
+                      route_gradient({"route", RouterScore::kSoftmax, false, false}),
+                      route_gradient({"route_normalized", RouterScore::kSoftmax, true, false}),
+                      route_gradient({"route_sigmoid", RouterScore::kSigmoid, false, true}),
+                      route_gradient({"route_sigmoid_normalized", RouterScore::kSigmoid, true, true}),
+                      balance_loss_gradient(), rope_gradient("rope", false, 1),
+                      rope_gradient("rope_interleaved", true, 1), rope_gradient("rope_sets", true, 2),
+                      attention_gradient("attention", {7, 1, 1, 3, 0}),
+                      attention_gradient("attention_groups", {6, 2, 6, 4, 0}),
+                      attention_gradient("attention_window", {9, 1, 2, 3, 2})),
+    [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace switchyard

@@ -11,13 +11,24 @@
 namespace switchyard {
 namespace {
 
-struct RoutingShape {
-  int64_t rows, experts, top_k;
-  bool normalize;
+// How one family routes.
+struct Family {
+  const char* name;
+  RouterScore score = RouterScore::kSoftmax;
+  bool normalize = false;
+  float epsilon = 0;
+  bool biased = false;
+  int64_t groups = 1;
+  int64_t kept_groups = 1;
+  GroupScore group_score = GroupScore::kBest;
 };
 
-// Distinct logits of a row: steps of 6 / experts, far above what rounding does to a probability. Every fourth
-// row has only three different values instead, so that ties decide.
+struct RoutingShape {
+  int64_t rows, experts, top_k;
+};
+
+// Distinct logits of a row: steps of 6 / experts, far above what rounding does to a score. Every fourth row
+// has only three different values instead, so that ties decide.
 std::vector<float> logits(const RoutingShape& s) {
   std::vector<float> out;
   std::mt19937 generator(51);
@@ -33,20 +44,51 @@ std::vector<float> logits(const RoutingShape& s) {
   return out;
 }
 
-OpCase route_case(RoutingShape s) {
-  return {fmt::format("route_{}x{}_top{}{}", s.rows, s.experts, s.top_k, s.normalize ? "_normalized" : ""),
-          s.rows, true, [=](Device& d, Rows r) -> std::vector<Output> {
-            const int64_t slots = r.count() * s.top_k;
-            float* probabilities = d.float_output(r.count() * s.experts);
-            int32_t* ids = d.int_output(slots);
-            float* weights = d.float_output(slots);
-            d.backend().route({d.floats(row_slice(logits(s), r.begin, r.end, s.experts)), r.count(),
-                               s.experts, s.top_k, s.normalize, 1.5f, 3, probabilities, ids, weights});
+// Whole numbers, so that biased scores (of 0 to 1 without the bias) stay as far apart as the scores are; most
+// are negative.
+std::vector<float> selection_bias(int64_t experts) {
+  std::vector<float> bias;
+  for (int64_t e = 0; e < experts; ++e)
+    bias.push_back(static_cast<float>(e * 7 % 4) - 3);
+  return bias;
+}
+
+RouteArgs route_args(Device& d, const Family& f, const RoutingShape& s, const std::vector<float>& values,
+                     int64_t rows) {
+  return {.logits = d.floats(values),
+          .rows = rows,
+          .experts = s.experts,
+          .top_k = s.top_k,
+          .slots = s.top_k,
+          .score = f.score,
+          .selection_bias = f.biased ? d.floats(selection_bias(s.experts)) : nullptr,
+          .groups = f.groups,
+          .kept_groups = f.kept_groups,
+          .group_score = f.group_score,
+          .normalize = f.normalize,
+          .epsilon = f.epsilon,
+          .scaling = 1.5f,
+          .layer = 7,
+          .probabilities = d.float_output(rows * s.experts),
+          .expert_ids = d.int_output(rows * s.top_k),
+          .weights = d.float_output(rows * s.top_k)};
+}
+
+std::vector<Output> route_outputs(Device& d, const RouteArgs& a) {
+  const double tolerance = kExpTolerance + sum_tolerance(a.experts) / 16;
+  return {{"probabilities", d.read(a.probabilities, a.rows * a.experts), tolerance},
+          {"ids", d.read(a.expert_ids, a.rows * a.top_k), 0},
+          {"weights", d.read(a.weights, a.rows * a.top_k), tolerance}};
+}
+
+OpCase route_case(Family f, RoutingShape s) {
+  return {fmt::format("route_{}_{}x{}_top{}", f.name, s.rows, s.experts, s.top_k), s.rows, true,
+          [=](Device& d, Rows r) -> std::vector<Output> {
+            const auto values = row_slice(logits(s), r.begin, r.end, s.experts);
+            const RouteArgs args = route_args(d, f, s, values, r.count());
+            d.backend().route(args);
             EXPECT_FALSE(d.backend().take_routing_fault().has_value());
-            const double tolerance = kExpTolerance + sum_tolerance(s.experts) / 16;
-            return {{"probabilities", d.read(probabilities, r.count() * s.experts), tolerance},
-                    {"ids", d.read(ids, slots), 0},
-                    {"weights", d.read(weights, slots), tolerance}};
+            return route_outputs(d, args);
           }};
 }
 
@@ -56,43 +98,77 @@ OpCase route_nan_case(int64_t experts) {
   constexpr int64_t kRows = 64;
   constexpr int64_t kTopK = 2;
   return {fmt::format("route_nan_{}", experts), kRows, false, [=](Device& d, Rows) -> std::vector<Output> {
-            std::vector<float> values = logits({kRows, experts, kTopK, false});
+            const RoutingShape shape{kRows, experts, kTopK};
+            std::vector<float> values = logits(shape);
             const int64_t places[][2] = {{60, 0}, {9, experts / 2}, {31, experts - 1}};
             for (const auto& [row, expert] : places)
               values[static_cast<size_t>(row * experts + expert)] = std::numeric_limits<float>::quiet_NaN();
-            float* probabilities = d.float_output(kRows * experts);
-            int32_t* ids = d.int_output(kRows * kTopK);
-            float* weights = d.float_output(kRows * kTopK);
-            RouteArgs args{d.floats(values), kRows, experts, kTopK, false, 1.0f, 7,
-                           probabilities,    ids,   weights};
+            RouteArgs args = route_args(d, {.name = "softmax"}, shape, values, kRows);
             d.backend().route(args);
             args.layer = 5;
             d.backend().route(args);
             const std::optional<RoutingFault> fault = d.backend().take_routing_fault();
             EXPECT_TRUE(fault.has_value() && fault->layer == 5 && fault->row == 9);
             EXPECT_FALSE(d.backend().take_routing_fault().has_value());
-            return {{"probabilities", d.read(probabilities, kRows * experts), kExpTolerance},
-                    {"ids", d.read(ids, kRows * kTopK), 0},
-                    {"weights", d.read(weights, kRows * kTopK), kExpTolerance}};
+            return route_outputs(d, args);
           }};
+}
+
+constexpr Family kUngrouped[] = {
+    {.name = "softmax"},
+    {.name = "normalized", .normalize = true},
+    {.name = "sigmoid", .score = RouterScore::kSigmoid},
+    // An epsilon that shows.
+    {.name = "biased", .score = RouterScore::kSigmoid, .normalize = true, .epsilon = 0.5f, .biased = true},
+};
+
+Family best_of_groups(int64_t groups, int64_t kept) {
+  return {.name = "best_of_groups", .groups = groups, .kept_groups = kept};
+}
+Family best_two_of_groups(int64_t groups, int64_t kept) {
+  return {.name = "best_two_of_groups",
+          .score = RouterScore::kSigmoid,
+          .normalize = true,
+          .epsilon = 1e-20f,
+          .biased = true,
+          .groups = groups,
+          .kept_groups = kept,
+          .group_score = GroupScore::kBestTwo};
+}
+
+void add_grouped_cases(int64_t rows, std::vector<OpCase>& cases) {
+  struct Shape {
+    int64_t experts, groups, kept;
+  };
+  for (const Shape s : {Shape{60, 4, 2}, {65, 5, 1}, {64, 8, 8}, {256, 8, 4}, {1024, 16, 3}}) {
+    const int64_t eligible = s.experts / s.groups * s.kept;
+    for (const int64_t top_k : {int64_t{1}, int64_t{8}, eligible}) {
+      cases.push_back(route_case(best_of_groups(s.groups, s.kept), {rows, s.experts, top_k}));
+      cases.push_back(route_case(best_two_of_groups(s.groups, s.kept), {rows, s.experts, top_k}));
+    }
+  }
+  cases.push_back(route_case(best_two_of_groups(6, 4), {rows, 6, 3}));  // groups of one expert
 }
 
 }  // namespace
 
 std::vector<OpCase> routing_cases() {
   std::vector<OpCase> cases;
-  for (const bool normalize : {false, true}) {
+  for (const Family& family : kUngrouped) {
     for (const int64_t rows : {0, 1, 5, 64}) {
-      cases.push_back(route_case({rows, 1, 1, normalize}));
-      for (const int64_t experts : {8, 60, 65, 128}) {
-        cases.push_back(route_case({rows, experts, 1, normalize}));
-        cases.push_back(route_case({rows, experts, 4, normalize}));
-        cases.push_back(route_case({rows, experts, experts, normalize}));
+      cases.push_back(route_case(family, {rows, 1, 1}));
+      for (const int64_t experts : {8, 60, 64, 65}) {
+        for (const int64_t top_k : {int64_t{1}, int64_t{4}, experts - 1, experts})
+          cases.push_back(route_case(family, {rows, experts, top_k}));
       }
     }
-    cases.push_back(route_case({5, 1024, 8, normalize}));
-    cases.push_back(route_case({2, 1024, 1024, normalize}));
+    for (const int64_t top_k : {1, 2, 8, 255, 256})
+      cases.push_back(route_case(family, {5, 256, top_k}));
+    for (const int64_t top_k : {1, 8, 1024})
+      cases.push_back(route_case(family, {2, 1024, top_k}));
   }
+  for (const int64_t rows : {1, 33})
+    add_grouped_cases(rows, cases);
   for (const int64_t experts : {2, 60, 65})
     cases.push_back(route_nan_case(experts));
   return cases;

@@ -61,7 +61,7 @@ class Block {
     shared_down_ = {.weight = matrix("shared_down", D, F), .bias = {}, .lora = {}};
     shared_scale_ = {.weight = matrix("shared_scale", 1, D), .bias = {}, .lora = {}};
     head_ = {.weight = matrix("head", V, D), .bias = {}, .lora = {}};
-    rope_.inverse_frequencies = Tensor::empty(arena_, DType::kF32, {A / 2});
+    rope_.inverse_frequencies = Tensor::empty(arena_, DType::kF32, {1, A / 2});
     const Values frequencies{1.0f, 0.1f};
     backend_.copy_from_host(rope_.inverse_frequencies.mutable_data(), frequencies.data(), A / 2 * 4);
     for (Tensor& cache : cache_)
@@ -93,7 +93,7 @@ class Block {
     const AttentionShape shape{.heads = H, .kv_heads = G, .head_dim = A, .scale = 0.5f, .window = 2};
     x = add(c, x, linear(c, attention(c, q, k, linear(c, h, v_), batch, 0, shape), o_));
     h = rms_norm(c, x, mlp_norm_, 1e-6f);
-    const Routing routing = route(c, linear(c, h, router_), {.top_k = K, .normalize = true}, 0);
+    const Routing routing = route(c, linear(c, h, router_), {.top_k = K, .normalize = true}, batch, 0);
     choice_.assign(routing.expert_ids.i32(), routing.expert_ids.i32() + T * K);
     const Tensor routed = experts_->forward(c, h, routing);
     const Tensor shared =

@@ -47,7 +47,7 @@ Losses training_losses(Context c, const Model& model, const std::vector<std::vec
 
 std::vector<float> all_logits(Backend& backend, const Model& model,
                               const std::vector<std::vector<int32_t>>& sequences, int64_t chunk,
-                              int64_t block_size) {
+                              int64_t block_size, std::optional<int64_t> prompt_length) {
   int64_t positions = 0;
   size_t longest = 0;
   for (const auto& tokens : sequences) {
@@ -72,7 +72,7 @@ std::vector<float> all_logits(Backend& backend, const Model& model,
       counts.push_back(end > begin ? end - begin : 0);
       if (counts.back() > 0) {
         step.add(std::span(sequences[i]).subspan(begin, counts.back()), static_cast<int64_t>(begin),
-                 cached[i], Logits::kAll);
+                 cached[i], Logits::kAll, prompt_length.value_or(static_cast<int64_t>(sequences[i].size())));
       }
     }
     const std::vector<float> rows = to_host(backend, run_step(c, model, step, cache));

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
+#include <functional>
 #include <numeric>
 
 #include "backend/cpu/parallel.h"
@@ -88,8 +88,27 @@ void CpuBackend::gather_rows(const GatherRowsArgs& a) {
   const auto row_bytes = static_cast<size_t>(a.cols) * sizeof(float);
   if (row_bytes == 0) return;
   for_ranges(a.rows, streaming(2 * a.cols), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      std::memcpy(a.out + i * a.cols, a.x + a.index[i] * a.cols, row_bytes);
+    for (int64_t i = begin; i < end; ++i) {
+      if (a.index[i] < 0) {
+        std::memset(a.out + i * a.cols, 0, row_bytes);
+      } else {
+        std::memcpy(a.out + i * a.cols, a.x + a.index[i] * a.cols, row_bytes);
+      }
+    }
+  });
+}
+
+void CpuBackend::copy_columns(const CopyColumnsArgs& a) {
+  for_ranges(a.rows, streaming(2 * a.cols), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const float* x = a.x + t * a.x_stride;
+      float* out = a.out + t * a.out_stride;
+      if (a.accumulate) {
+        std::transform(x, x + a.cols, out, out, std::plus<>());
+      } else {
+        std::copy_n(x, a.cols, out);
+      }
+    }
   });
 }
 
@@ -98,12 +117,8 @@ void CpuBackend::route(const RouteArgs& a) {
   for_ranges(a.rows, experts * (kExpNanoseconds + 1), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       if (kernels_.route(a, t)) continue;
-      constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-      std::fill_n(a.probabilities + t * a.experts, a.experts, kNan);
-      std::iota(a.expert_ids + t * a.top_k, a.expert_ids + (t + 1) * a.top_k, 0);
-      std::fill_n(a.weights + t * a.top_k, a.top_k, kNan);
       const std::lock_guard lock(fault_mutex_);
-      record_routing_fault({a.layer, t});
+      fail_route(a, t);
     }
   });
 }
@@ -115,14 +130,15 @@ void CpuBackend::dispatch_plan(const DispatchPlanArgs& a) {
   std::fill_n(a.offsets, a.experts + 1, 0);
   for (int64_t slot = 0; slot < slots; ++slot) {
     const int32_t e = a.expert_ids[slot];
-    SY_CHECK(e >= 0 && e < a.experts, "assignment {} names expert {} of {}", slot, e, a.experts);
-    ++a.offsets[e + 1];
+    SY_CHECK(e >= -1 && e < a.experts, "assignment {} names expert {} of {}", slot, e, a.experts);
+    if (e >= 0) ++a.offsets[e + 1];
   }
   std::partial_sum(a.offsets, a.offsets + a.experts + 1, a.offsets);
+  std::fill(a.token_of_row + a.offsets[a.experts], a.token_of_row + slots, -1);
   for (int64_t slot = 0; slot < slots; ++slot) {
-    const int32_t row = a.offsets[a.expert_ids[slot]]++;
-    a.token_of_row[row] = static_cast<int32_t>(slot / a.top_k);
-    a.row_of_slot[slot] = row;
+    const int32_t e = a.expert_ids[slot];
+    a.row_of_slot[slot] = e < 0 ? -1 : a.offsets[e]++;
+    if (e >= 0) a.token_of_row[a.row_of_slot[slot]] = static_cast<int32_t>(slot / a.top_k);
   }
   std::copy_backward(a.offsets, a.offsets + a.experts, a.offsets + a.experts + 1);
   a.offsets[0] = 0;

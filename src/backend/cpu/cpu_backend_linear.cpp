@@ -150,6 +150,50 @@ void CpuBackend::linear(const LinearArgs& a) {
             });
 }
 
+// A task is one head and a block of rows.
+void CpuBackend::head_linear(const HeadLinearArgs& a) {
+  const int64_t K = a.weight.cols;
+  const int64_t in = a.transposed ? a.rows_used : K;
+  const int64_t out = a.transposed ? K : a.rows_used;
+  const int64_t row_blocks = ceil_div(a.rows, kMaxDotTokens);
+  const auto work = static_cast<double>(2 * std::min(a.rows, kMaxDotTokens) * a.rows_used * K);
+  for_tasks(a.heads * row_blocks, work / kFlopsPerNanosecond, [&](int64_t task) {
+    const int64_t h = task / row_blocks;
+    const int64_t row = task % row_blocks * kMaxDotTokens;
+    const int64_t rows = std::min(kMaxDotTokens, a.rows - row);
+    const float* x = a.x + (row * a.heads + h) * in;
+    float* to = a.out + (row * a.heads + h) * out;
+    const PlainBlock w = plain_block(a.weight, h * a.head_rows + a.first_row, a.rows_used, 0, K);
+    if (!a.transposed) {
+      kernels_.dot({.x = x,
+                    .x_stride = a.heads * in,
+                    .tokens = rows,
+                    .weight = w.data,
+                    .weight_dtype = w.dtype,
+                    .weight_stride = w.stride,
+                    .weight_rows = a.rows_used,
+                    .k = K,
+                    .bias = nullptr,
+                    .out = to,
+                    .out_stride = a.heads * out});
+      return;
+    }
+    for (int64_t t = 0; t < rows; ++t)
+      std::fill_n(to + t * a.heads * out, out, 0.0f);
+    kernels_.outer({.a = x,
+                    .a_stride_i = a.heads * in,
+                    .a_stride_j = 1,
+                    .rows = rows,
+                    .terms = a.rows_used,
+                    .b = w.data,
+                    .b_dtype = w.dtype,
+                    .b_stride = w.stride,
+                    .cols = K,
+                    .out = to,
+                    .out_stride = a.heads * out});
+  });
+}
+
 const std::vector<int32_t>& CpuBackend::busy_experts(const int32_t* offsets, int64_t experts) {
   busy_experts_.clear();
   for (int32_t e = 0; e < experts; ++e) {
@@ -159,6 +203,7 @@ const std::vector<int32_t>& CpuBackend::busy_experts(const int32_t* offsets, int
 }
 
 void CpuBackend::expert_linear(const ExpertLinearArgs& a) {
+  std::fill(a.out + a.offsets[a.experts] * a.out_features, a.out + a.rows * a.out_features, 0.0f);
   const std::vector<int32_t>& busy = busy_experts(a.offsets, a.experts);
   if (busy.empty()) return;
   const auto rows_each = ceil_div(a.rows, static_cast<int64_t>(busy.size()));

@@ -160,14 +160,24 @@ void ReferenceBackend::gated_add_backward(const GatedAddBackwardArgs& a) {
 void ReferenceBackend::gather_rows(const GatherRowsArgs& a) {
   for (int64_t i = 0; i < a.rows; ++i) {
     for (int64_t d = 0; d < a.cols; ++d)
-      a.out[i * a.cols + d] = a.x[a.index[i] * a.cols + d];
+      a.out[i * a.cols + d] = a.index[i] < 0 ? 0.0f : a.x[a.index[i] * a.cols + d];
   }
 }
 
 void ReferenceBackend::gather_rows_backward(const GatherRowsBackwardArgs& a) {
   for (int64_t i = 0; i < a.rows; ++i) {
+    if (a.index[i] < 0) continue;
     for (int64_t d = 0; d < a.cols; ++d)
       a.d_x[a.index[i] * a.cols + d] += a.d_out[i * a.cols + d];
+  }
+}
+
+void ReferenceBackend::copy_columns(const CopyColumnsArgs& a) {
+  for (int64_t t = 0; t < a.rows; ++t) {
+    for (int64_t i = 0; i < a.cols; ++i) {
+      const float old = a.accumulate ? a.out[t * a.out_stride + i] : 0.0f;
+      a.out[t * a.out_stride + i] = old + a.x[t * a.x_stride + i];
+    }
   }
 }
 
@@ -218,6 +228,30 @@ void ReferenceBackend::linear_backward_weight(const LinearBackwardWeightArgs& a)
         sum += static_cast<double>(a.d_out[t * a.out_features + n]) * a.x[t * a.in_features + k];
       }
       a.d_weight[n * a.in_features + k] = static_cast<float>(sum);
+    }
+  }
+}
+
+void ReferenceBackend::head_linear(const HeadLinearArgs& a) {
+  const int64_t K = a.weight.cols;
+  const int64_t in = a.transposed ? a.rows_used : K;
+  const int64_t out = a.transposed ? K : a.rows_used;
+  std::vector<float> row(static_cast<size_t>(K));
+  for (int64_t h = 0; h < a.heads; ++h) {
+    std::vector<double> sums(static_cast<size_t>(a.rows * out), 0.0);
+    for (int64_t n = 0; n < a.rows_used; ++n) {
+      decode_row(a.weight, h * a.head_rows + a.first_row + n, 0, K, row.data());
+      for (int64_t t = 0; t < a.rows; ++t) {
+        const float* x = a.x + (t * a.heads + h) * in;
+        for (int64_t k = 0; k < K; ++k) {
+          const double w = row[static_cast<size_t>(k)];
+          sums[static_cast<size_t>(t * out + (a.transposed ? k : n))] += w * x[a.transposed ? n : k];
+        }
+      }
+    }
+    for (int64_t t = 0; t < a.rows; ++t) {
+      for (int64_t i = 0; i < out; ++i)
+        a.out[(t * a.heads + h) * out + i] = static_cast<float>(sums[static_cast<size_t>(t * out + i)]);
     }
   }
 }

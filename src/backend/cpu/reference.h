@@ -30,9 +30,11 @@ class ReferenceBackend : public Backend {
   void gated_add_backward(const GatedAddBackwardArgs&) override;
   void gather_rows(const GatherRowsArgs&) override;
   void gather_rows_backward(const GatherRowsBackwardArgs&) override;
+  void copy_columns(const CopyColumnsArgs&) override;
   void linear(const LinearArgs&) override;
   void linear_backward_input(const LinearBackwardInputArgs&) override;
   void linear_backward_weight(const LinearBackwardWeightArgs&) override;
+  void head_linear(const HeadLinearArgs&) override;
   void cross_entropy(const CrossEntropyArgs&) override;
   void cross_entropy_backward(const CrossEntropyBackwardArgs&) override;
 
@@ -42,21 +44,26 @@ class ReferenceBackend : public Backend {
   void attention(const AttentionArgs&) override;
   void attention_backward(const AttentionBackwardArgs&) override;
 
-  // reference_experts.cpp
+  // reference_routing.cpp
   void route(const RouteArgs&) override;
   void route_backward(const RouteBackwardArgs&) override;
+  void limit_capacity(const LimitCapacityArgs&) override;
+  void routing_sums(const RoutingSumsArgs&) override;
+  void balance_loss(const BalanceLossArgs&) override;
+  void balance_loss_backward(const BalanceLossBackwardArgs&) override;
+
+  // reference_experts.cpp
   void dispatch_plan(const DispatchPlanArgs&) override;
   void expert_linear(const ExpertLinearArgs&) override;
   void expert_linear_backward_input(const ExpertLinearBackwardInputArgs&) override;
   void expert_linear_backward_weight(const ExpertLinearBackwardWeightArgs&) override;
   void combine(const CombineArgs&) override;
   void combine_backward(const CombineBackwardArgs&) override;
-  void routing_sums(const RoutingSumsArgs&) override;
-  void balance_loss(const BalanceLossArgs&) override;
-  void balance_loss_backward(const BalanceLossBackwardArgs&) override;
 
  protected:
-  void record_routing_fault(RoutingFault fault);  // keeps the smallest layer, then row
+  // Fills the row as RouteArgs says for NaN logits, and records the fault, of which the smallest layer, then
+  // row is kept.
+  void fail_route(const RouteArgs& args, int64_t row);
 
  private:
   HostMemory memory_;

@@ -1,4 +1,4 @@
-// Softmax of router logits, attention scores and vocabulary logits.
+// Softmax of attention scores and vocabulary logits, and its parts.
 #pragma once
 
 #include "backend/cpu/kernels/exp.h"
@@ -59,45 +59,6 @@ inline void attention_slopes(float* weights, float* slopes, int64_t count, float
     store_up_to(weight, weights + i, n);
     store_up_to(scales * weight * (load_up_to(slopes + i, n) - deltas), slopes + i, n);
   });
-}
-
-inline bool any_nan(const float* x, int64_t count) {
-  bool found = false;
-  for (int64_t i = 0; i < count; ++i)
-    found |= x[i] != x[i];
-  return found;
-}
-
-// Insertion into the list of the best so far; equal scores stay in ascending id.
-inline void choose_best(const float* scores, int64_t count, int64_t top_k, int32_t* ids) {
-  int64_t chosen = 0;
-  for (int64_t e = 0; e < count; ++e) {
-    if (chosen == top_k && !(scores[e] > scores[ids[top_k - 1]])) continue;
-    int64_t place = chosen < top_k ? chosen++ : top_k - 1;
-    for (; place > 0 && scores[e] > scores[ids[place - 1]]; --place)
-      ids[place] = ids[place - 1];
-    ids[place] = static_cast<int32_t>(e);
-  }
-}
-
-inline bool route(const RouteArgs& a, int64_t row) {
-  const float* logits = a.logits + row * a.experts;
-  float* probabilities = a.probabilities + row * a.experts;
-  int32_t* ids = a.expert_ids + row * a.top_k;
-  float* weights = a.weights + row * a.top_k;
-  if (any_nan(logits, a.experts)) return false;
-
-  const float total = exp_and_sum(logits, a.experts, largest_of(logits, a.experts), probabilities);
-  for_each_vec(0, a.experts, [&](int64_t e, int64_t n) {
-    store_up_to(load_up_to(probabilities + e, n) / Vec::broadcast(total), probabilities + e, n);
-  });
-  choose_best(probabilities, a.experts, a.top_k, ids);
-  float chosen = 0;
-  for (int64_t k = 0; k < a.top_k; ++k)
-    chosen += probabilities[ids[k]];
-  for (int64_t k = 0; k < a.top_k; ++k)
-    weights[k] = a.scaling * probabilities[ids[k]] / (a.normalize ? chosen : 1.0f);
-  return true;
 }
 
 }  // namespace

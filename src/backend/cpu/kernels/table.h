@@ -5,7 +5,7 @@
 #include "backend/cpu/kernels/dot.h"
 #include "backend/cpu/kernels/elementwise.h"
 #include "backend/cpu/kernels/outer.h"
-#include "backend/cpu/kernels/softmax.h"
+#include "backend/cpu/kernels/route.h"
 
 namespace switchyard {
 namespace {
@@ -21,7 +21,8 @@ constexpr Kernels make_kernels(Isa isa) {
           .combine = combine,
           .dot = dot,
           .outer = outer,
-          .rotate = rotate,
+          .rotate_halves = rotate_halves,
+          .rotate_interleaved = rotate_interleaved,
           .attention = attention,
           .attention_slopes = attention_slopes,
           .route = route,
