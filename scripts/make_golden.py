@@ -61,6 +61,49 @@ def add_rope_cases():
 add_rope_cases()
 
 
+def add_family_cases():
+    """What the families have beside their plain forms: windows, biases, groups, yarn, odd sizes."""
+    common = dict(vocab_size=64, hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4,
+                  num_key_value_heads=2, max_position_embeddings=512, rms_norm_eps=1e-6, bos_token_id=1, eos_token_id=2,
+                  pad_token_id=0, tie_word_embeddings=False)
+    plain = dict(rope_type="default", rope_theta=10000.0)
+    yarn = dict(rope_type="yarn", rope_theta=10000.0, factor=8.0, original_max_position_embeddings=16, beta_fast=32,
+                beta_slow=1)
+    latent = dict(common, num_key_value_heads=4, kv_lora_rank=20, qk_rope_head_dim=6, qk_nope_head_dim=10,
+                  v_head_dim=14, moe_intermediate_size=12, first_k_dense_replace=1, num_hidden_layers=3)
+    cases = {
+        "mistral": dict(common, model_type="mistral", sliding_window=6, head_dim=20, rope_parameters=plain),
+        "mixtral_sliding": dict(common, model_type="mixtral", sliding_window=5, num_local_experts=3,
+                                num_experts_per_tok=2, rope_parameters=plain),
+        "qwen2_mixed_layers": dict(common, model_type="qwen2", num_hidden_layers=4, use_sliding_window=True,
+                                   sliding_window=5, max_window_layers=2, rope_parameters=plain),
+        "qwen3_bias": dict(common, model_type="qwen3", head_dim=20, attention_bias=True, tie_word_embeddings=True,
+                           rope_parameters=plain),
+        "llama_bias": dict(common, model_type="llama", attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
+                           rope_parameters=plain),
+        "qwen3_moe_yarn_odd": dict(common, model_type="qwen3_moe", hidden_size=36, head_dim=20, num_attention_heads=7,
+                                   num_key_value_heads=1, num_experts=60, num_experts_per_tok=5,
+                                   moe_intermediate_size=5, norm_topk_prob=True, decoder_sparse_step=1,
+                                   num_hidden_layers=3, mlp_only_layers=[1], rope_parameters=yarn),
+        "olmoe_norm": dict(common, model_type="olmoe", num_experts=6, num_experts_per_tok=3, intermediate_size=10,
+                           norm_topk_prob=True, rope_parameters=plain),
+        "deepseek_v2_groups": dict(latent, model_type="deepseek_v2", q_lora_rank=18, n_routed_experts=12,
+                                   num_experts_per_tok=4, n_shared_experts=2, n_group=4, topk_group=2,
+                                   topk_method="group_limited_greedy", routed_scaling_factor=4.0,
+                                   rope_parameters=dict(yarn, mscale=1.0, mscale_all_dim=0.707)),
+        "deepseek_v3_yarn": dict(latent, model_type="deepseek_v3", q_lora_rank=None, n_routed_experts=15,
+                                 num_experts_per_tok=5, n_shared_experts=1, n_group=3, topk_group=2,
+                                 routed_scaling_factor=2.5, norm_topk_prob=True, rope_interleave=True,
+                                 num_nextn_predict_layers=0,
+                                 rope_parameters=dict(yarn, mscale=1.0, mscale_all_dim=1.0)),
+    }
+    for name, config in cases.items():
+        CASES[name] = (config, "bfloat16", 24)
+
+
+add_family_cases()
+
+
 def initialise(model, seed):
     """Random weights of a size that keeps activations near one and routing decided."""
     generator = torch.Generator().manual_seed(seed)
@@ -77,6 +120,9 @@ def initialise(model, seed):
                 p.copy_(0.7 * noise)
             else:
                 p.copy_(1.2 * noise / math.sqrt(p.shape[-1]))
+        for name, b in model.named_buffers():
+            if name.endswith("e_score_correction_bias"):
+                b.copy_(0.2 * torch.randn(b.shape, generator=generator))
 
 
 def write_old_dialect(path):
@@ -96,7 +142,11 @@ def reference(model, ids):
     router = {}
     hooks = [m.register_forward_hook(lambda _, __, out, n=n: router.__setitem__(n, out))
              for n, m in model.named_modules() if n.endswith(".mlp.gate")]
-    out = model(input_ids=ids, labels=ids, output_hidden_states=True, output_router_logits=True)
+    out = model(input_ids=ids, labels=ids, output_hidden_states=True)
+    aux_loss = None
+    if hasattr(model.config, "router_aux_loss_coef"):  # else the loss is the cross-entropy alone
+        out = model(input_ids=ids, labels=ids, output_hidden_states=True, output_router_logits=True)
+        aux_loss = out.aux_loss
     for hook in hooks:
         hook.remove()
     tensors = {"input_ids": ids.int(), "logits": out.logits.detach()}
@@ -108,8 +158,9 @@ def reference(model, ids):
         tensors[f"router.{name}.out1"] = experts.int()
     cross_entropy = torch.nn.functional.cross_entropy(out.logits[:, :-1].reshape(-1, out.logits.shape[-1]),
                                                       ids[:, 1:].reshape(-1))
-    meta = {"transformers": transformers.__version__, "loss_total": float(out.loss), "aux_loss": float(out.aux_loss),
-            "cross_entropy": float(cross_entropy), "router_aux_loss_coef": model.config.router_aux_loss_coef}
+    meta = {"transformers": transformers.__version__, "loss_total": float(out.loss), "cross_entropy": float(cross_entropy)}
+    if aux_loss is not None:
+        meta |= {"aux_loss": float(aux_loss), "router_aux_loss_coef": model.config.router_aux_loss_coef}
     model.zero_grad(set_to_none=True)
     out.loss.backward()
     grads = {n: p.grad.detach().clone() for n, p in model.named_parameters() if p.grad is not None}
@@ -135,7 +186,7 @@ def make(name, folder, seed):
     changes, dtype, length = CASES[name]
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    config = AutoConfig.for_model(**{**BASE, **changes})
+    config = AutoConfig.for_model(**(changes if "model_type" in changes else {**BASE, **changes}))
     model = AutoModelForCausalLM.from_config(config, attn_implementation="eager", experts_implementation="eager").float()
     initialise(model, seed)
     for p in model.parameters():

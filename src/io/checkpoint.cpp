@@ -197,7 +197,9 @@ void Checkpoint::release_pages(std::string_view name) const {
   const Entry* entry = find_entry(name);
   SY_CHECK(entry != nullptr, "pages of tensor '{}', which is not there", name);
   const TensorFile& file = *files_[entry->file];
-  file.file().release_pages(file.data(*entry->info), entry->info->size_bytes);
+  const std::byte* data = file.data(*entry->info);
+  const bool in_place = data == file.file().data() + entry->info->offset_bytes;  // else a copy in memory
+  if (in_place) file.file().release_pages(data, entry->info->size_bytes);
 }
 
 void Checkpoint::verify_unchanged() const {

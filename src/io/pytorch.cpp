@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "io/pytorch_tensors.h"
 #include "io/zip_directory.h"

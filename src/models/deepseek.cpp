@@ -12,7 +12,7 @@ namespace {
 constexpr float kNormalizeEps = 1e-20f;  // added to the sum that weights are divided by
 
 void read_experts(const ConfigReader& config, int64_t dense_layers_absent, ModelShape& s) {
-  read_expert_counts(config, "n_routed_experts", "num_experts_per_tok", s);
+  read_expert_counts(config, "n_routed_experts", "num_local_experts", s);
   s.expert_width = config.required_int("moe_intermediate_size", 1, kMaxWidth);
   const int64_t shared = config.required_int("n_shared_experts", 1, kMaxExperts);
   if (shared * s.expert_width > kMaxWidth) {

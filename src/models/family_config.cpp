@@ -100,11 +100,17 @@ void read_common_window(const ConfigReader& config, std::optional<int64_t> absen
     layer.window = window.value_or(0);
 }
 
-void read_expert_counts(const ConfigReader& config, const char* experts_key, const char* top_k_key,
+void read_expert_counts(const ConfigReader& config, const char* key, const char* other_key,
                         ModelShape& shape) {
-  shape.experts = config.required_int(experts_key, 0, kMaxExperts);
-  shape.top_k =
-      config.required_int(top_k_key, shape.experts > 0 ? 1 : 0, std::max<int64_t>(shape.experts, 1));
+  const Json* other = config.find(other_key);
+  const bool has_key = config.find(key) != nullptr;
+  shape.experts = config.required_int(has_key || other == nullptr ? key : other_key, 0, kMaxExperts);
+  if (other != nullptr && *other != Json(shape.experts)) {
+    throw Error(config.path(), fmt::format("key '{}'", other_key),
+                fmt::format("{}, as {} says", shape.experts, key), describe(*other));
+  }
+  shape.top_k = config.required_int("num_experts_per_tok", shape.experts > 0 ? 1 : 0,
+                                    std::max<int64_t>(shape.experts, 1));
 }
 
 void set_sparse_layers(const std::function<bool(int64_t layer)>& is_sparse, ModelShape& shape) {

@@ -43,8 +43,8 @@ void read_common_window(const ConfigReader& config, std::optional<int64_t> absen
 // use_sliding_window, sliding_window (default 4096): the window that is in use, if any.
 std::optional<int64_t> read_used_window(const ConfigReader& config);
 
-// experts and top_k from the given keys, then which layers are sparse.
-void read_expert_counts(const ConfigReader& config, const char* experts_key, const char* top_k_key,
+// experts, under either of two names (transformers' attribute_map), and top_k from num_experts_per_tok.
+void read_expert_counts(const ConfigReader& config, const char* key, const char* other_key,
                         ModelShape& shape);
 // All layers but mlp_only_layers whose number (from 1) is a multiple of decoder_sparse_step.
 void read_sparse_steps(const ConfigReader& config, ModelShape& shape);

@@ -12,7 +12,7 @@ std::unique_ptr<Model> make_mixtral(const ConfigReader& config, WeightSource& so
       {.family = "mixtral", .max_positions = 131072, .rms_norm_eps = 1e-5, .rope_theta = 1e6, .kv_heads = 8});
   ModelShape& s = decoder.shape;
   read_common_window(config, std::nullopt, s);
-  read_expert_counts(config, "num_local_experts", "num_experts_per_tok", s);
+  read_expert_counts(config, "num_local_experts", "num_experts", s);
   set_sparse_layers([](int64_t) { return true; }, s);
   s.expert_width = config.required_int("intermediate_size", 1, kMaxWidth);
   s.normalize_weights = true;

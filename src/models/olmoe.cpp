@@ -8,7 +8,7 @@ std::unique_ptr<Model> make_olmoe(const ConfigReader& config, WeightSource& sour
   DecoderConfig decoder =
       read_decoder(config, {.family = "olmoe", .max_positions = 4096, .rms_norm_eps = 1e-5});
   ModelShape& s = decoder.shape;
-  read_expert_counts(config, "num_experts", "num_experts_per_tok", s);
+  read_expert_counts(config, "num_experts", "num_local_experts", s);
   set_sparse_layers([](int64_t) { return true; }, s);
   s.expert_width = config.required_int("intermediate_size", 1, kMaxWidth);
   s.normalize_weights = config.bool_or("norm_topk_prob", false);

@@ -12,7 +12,7 @@ std::unique_ptr<Model> make_qwen2_moe(const ConfigReader& config, WeightSource& 
   const int64_t max_window_layers = config.int_or("max_window_layers", 28, 0, kMaxLayers * kMaxLayers);
   read_layer_windows(
       config, read_used_window(config), [&](int64_t i) { return i % 2 == 0 && i < max_window_layers; }, s);
-  read_expert_counts(config, "num_experts", "num_experts_per_tok", s);
+  read_expert_counts(config, "num_experts", "num_local_experts", s);
   read_sparse_steps(config, s);
   s.expert_width = config.required_int("moe_intermediate_size", 1, kMaxWidth);
   s.shared_width = config.required_int("shared_expert_intermediate_size", 1, kMaxWidth);

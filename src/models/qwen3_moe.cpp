@@ -13,7 +13,7 @@ std::unique_ptr<Model> make_qwen3_moe(const ConfigReader& config, WeightSource& 
   for (LayerShape& layer : s.layers)
     layer.window = window.value_or(0);
   config.int_or("max_window_layers", 28, 0, kMaxLayers * kMaxLayers);  // published, and used by nobody
-  read_expert_counts(config, "num_experts", "num_experts_per_tok", s);
+  read_expert_counts(config, "num_experts", "num_local_experts", s);
   read_sparse_steps(config, s);
   s.expert_width = config.int_or("moe_intermediate_size", 768, 1, kMaxWidth);
   s.normalize_weights = config.bool_or("norm_topk_prob", false);

@@ -36,7 +36,7 @@ std::vector<double> product(const Values& matrix, const std::vector<double>& x, 
 TEST_F(ResidentExpertsTest, ForwardIsAPlainLoopOverTokensAndTheirExperts) {
   constexpr int64_t T = 23, D = 12, F = 7, E = 5, K = 3;
   std::vector<Values> gate, up, down;
-  std::vector<Tensor> gate_tensors, up_tensors, down_tensors;
+  std::vector<Weight> gate_tensors, up_tensors, down_tensors;
   for (int64_t e = 0; e < E; ++e) {
     const auto seed = static_cast<uint32_t>(10 * e);
     gate_tensors.push_back(tensor(gate.emplace_back(uniform(seed, F * D)), {F, D}));

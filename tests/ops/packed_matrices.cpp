@@ -14,8 +14,7 @@ int64_t ceil_div(int64_t a, int64_t b) {
 double f8_value(uint8_t code) {
   const int exponent = code >> 3 & 15;
   const int mantissa = code & 7;
-  const double size =
-      exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(1 + mantissa / 8.0, exponent - 7);
+  const double size = exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(1 + mantissa / 8.0, exponent - 7);
   return (code & 0x80) != 0 ? -size : size;
 }
 
@@ -34,7 +33,7 @@ Parts random_parts(const Packing& p, int64_t rows, int64_t cols, int64_t row_gro
   Parts parts;
   for (int64_t i = 0; i < rows * cols; ++i) {
     uint32_t code = random() % top;
-    if (is_float) code = code & 0x80u | code % 0x38u;  // at most 1
+    if (is_float) code = (code & 0x80u) | code % 0x38u;  // at most 1
     parts.codes.push_back(static_cast<uint8_t>(code));
   }
   for (int64_t i = 0; i < row_groups * groups; ++i) {
@@ -95,8 +94,7 @@ PackedPair packed_pair(Device& device, const Packing& packing, int64_t rows, int
   PackedPair pair;
   for (int64_t i = 0; i < rows * cols; ++i) {
     const auto col = static_cast<size_t>(i % cols);
-    const auto group =
-        static_cast<size_t>(i / cols / p.rows_per_group * groups + parts.group_of_column[col]);
+    const auto group = static_cast<size_t>(i / cols / p.rows_per_group * groups + parts.group_of_column[col]);
     const uint8_t code = parts.codes[static_cast<size_t>(i)];
     const double value = is_float ? f8_value(code) : code - (p.zeros ? parts.zeros[group] : middle);
     pair.values.push_back(static_cast<float>(parts.scales[group] * value));

@@ -47,7 +47,7 @@ class Block {
     o_ = {.weight = matrix("o", D, H * A), .bias = {}, .lora = {}};
     mlp_norm_ = vector("mlp_norm", D);
     router_ = {.weight = matrix("router", E, D), .bias = {}, .lora = {}};
-    std::vector<Tensor> gate, up, down;
+    std::vector<Weight> gate, up, down;
     for (int64_t e = 0; e < E; ++e) {
       gate.push_back(matrix("expert_gate" + std::to_string(e), F, D));
       up.push_back(matrix("expert_up" + std::to_string(e), F, D));
@@ -90,7 +90,8 @@ class Block {
     Tensor h = rms_norm(c, x, attention_norm_, 1e-6f);
     const Tensor q = rope(c, linear(c, h, q_), batch.positions, rope_, H);
     const Tensor k = rope(c, linear(c, h, k_), batch.positions, rope_, G);
-    const AttentionShape shape{.heads = H, .kv_heads = G, .head_dim = A, .scale = 0.5f, .window = 2};
+    const AttentionShape shape{
+        .heads = H, .kv_heads = G, .head_dim = A, .value_dim = A, .scale = 0.5f, .window = 2};
     x = add(c, x, linear(c, attention(c, q, k, linear(c, h, v_), batch, 0, shape), o_));
     h = rms_norm(c, x, mlp_norm_, 1e-6f);
     const Routing routing = route(c, linear(c, h, router_), {.top_k = K, .normalize = true}, batch, 0);

@@ -39,8 +39,10 @@ Losses training_losses(Context c, const Model& model, const std::vector<std::vec
   }
   Losses losses;
   losses.cross_entropy = cross_entropy(c, run_step(c, model, step, cache), upload(c, targets));
-  losses.balance = balance_loss(c, collector.routings, BalanceLoss::kPooled);
+  losses.total = losses.cross_entropy;
   const auto coefficient = static_cast<float>(model.shape().router_aux_loss_coef);
+  if (collector.routings.empty() || coefficient == 0) return losses;
+  losses.balance = balance_loss(c, collector.routings, BalanceLoss::kPooled);
   losses.total = add(c, losses.cross_entropy, losses.balance, coefficient);
   return losses;
 }

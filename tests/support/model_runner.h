@@ -31,7 +31,7 @@ struct RoutingCollector final : ForwardObserver {
 // As transformers trains: total = next-token cross-entropy + the config's coefficient * pooled balance loss.
 struct Losses {
   Tensor cross_entropy;
-  Tensor balance;
+  Tensor balance;  // absent where the family has none
   Tensor total;
 };
 Losses training_losses(Context c, const Model& model, const std::vector<std::vector<int32_t>>& sequences);
