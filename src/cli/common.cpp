@@ -83,7 +83,8 @@ void ModelOptions::add_to(CLI::App& app) {
 
 LoadOptions ModelOptions::load_options() const {
   return {.ignored_keys = {ignored_keys.begin(), ignored_keys.end()},
-          .rope_precision = rope_precision == "bf16" ? DType::kBF16 : DType::kF32};
+          .rope_precision = rope_precision == "bf16" ? DType::kBF16 : DType::kF32,
+          .on_note = [](const std::string& note) { print_error(fmt::format("note: {}\n", note)); }};
 }
 
 LoadedModel::LoadedModel(const ModelOptions& options, const ModelFiles& files)

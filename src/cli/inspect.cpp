@@ -191,7 +191,7 @@ int inspect(const Options& o) {
   } else {
     const ModelFiles::Weights weights = files->weights(config, options.ignored_keys);
     model = make_model(config, *weights.source, backend, options);
-    for (const std::string& note : weights.source->notes())
+    for (const std::string& note : weights.all_notes())
       print_error(fmt::format("note: {}\n", note));
     checkpoint_report = {{"files", weights.files}, {"tensors", weights.tensors}, {"bytes", weights.bytes}};
     checkpoint_text =

@@ -2,6 +2,7 @@
 // unread, and binds its tensors from the source; the caller then asks source.finish().
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -17,6 +18,7 @@ struct LoadOptions {
   // Rotary frequencies are float32. kBF16 rounds them, as `model.to(torch.bfloat16)` does with a whole model:
   // only for comparison with results that were made that way.
   DType rope_precision = DType::kF32;
+  std::function<void(const std::string&)> on_note = {};  // gets what a user should know of the files
 };
 
 using MakeModel = std::unique_ptr<Model>(const ConfigReader& config, WeightSource& source, Backend& backend,

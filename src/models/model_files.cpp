@@ -27,8 +27,8 @@ class FolderFiles final : public ModelFiles {
 
   Weights weights(const ConfigReader& config, const std::set<std::string>& ignored_keys) const override {
     const auto checkpoint = std::make_shared<const Checkpoint>(Checkpoint::open(folder_));
-    return {.source = std::make_unique<CheckpointWeights>(checkpoint,
-                                                          read_quantization_config(config, ignored_keys)),
+    auto quantization = read_quantization_config(config, ignored_keys);
+    return {.source = std::make_unique<CheckpointWeights>(checkpoint, std::move(quantization)),
             .verify_unchanged = [checkpoint] { checkpoint->verify_unchanged(); },
             .files = checkpoint->files().size(),
             .tensors = checkpoint->names().size(),
@@ -104,6 +104,13 @@ std::optional<std::string> gguf_in(const std::string& folder) {
 }
 
 }  // namespace
+
+std::vector<std::string> ModelFiles::Weights::all_notes() const {
+  std::vector<std::string> all = notes;
+  const std::vector<std::string> of_source = source->notes();
+  all.insert(all.end(), of_source.begin(), of_source.end());
+  return all;
+}
 
 std::unique_ptr<const ModelFiles> ModelFiles::open(const std::string& path) {
   check_is_model(path);

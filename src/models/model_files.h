@@ -28,12 +28,15 @@ class ModelFiles {
     std::function<void()> verify_unchanged;  // throws Error when a file was changed since it was opened
     size_t files;
     size_t tensors;
-    int64_t bytes;  // of all elements
+    int64_t bytes;                   // of all elements
+    std::vector<std::string> notes;  // what a user should know of the files, one line each
+
+    std::vector<std::string> all_notes() const;  // with those of `source`
   };
 
   // Each throws Error for what is missing or malformed.
   virtual ConfigReader config() const = 0;
-  // Reads the keys of `config` that say how matrices are packed; LoadOptions has `ignored_keys`.
+  // `config`: of these files; a quantization_config in it is read.
   virtual Weights weights(const ConfigReader& config, const std::set<std::string>& ignored_keys) const = 0;
   virtual bool has_tokenizer() const = 0;
   virtual std::string tokenizer_json() const = 0;   // the text of a tokenizer.json

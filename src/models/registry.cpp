@@ -60,6 +60,10 @@ std::unique_ptr<Model> load_model(const ModelFiles& files, Backend& backend, con
   const ModelFiles::Weights weights = files.weights(config, options.ignored_keys);
   std::unique_ptr<Model> model = make_model(config, *weights.source, backend, options);
   model->set_weights_check(weights.verify_unchanged);
+  if (options.on_note) {
+    for (const std::string& note : weights.all_notes())
+      options.on_note(note);
+  }
   return model;
 }
 

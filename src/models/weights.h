@@ -44,7 +44,7 @@ class WeightSource {
   virtual void leave_unused(const std::string& /*prefix*/, const std::string& /*reason*/) {}
   // Called when every tensor has been asked for. Throws Error when something is left over.
   virtual void finish() {}
-  // What a user should know of the tensors, one line each. Complete after finish().
+  // What a user should know of tensors that are not used, one line each. Complete after finish().
   virtual std::vector<std::string> notes() const { return {}; }
 };
 
@@ -61,7 +61,7 @@ class CheckpointWeights final : public WeightSource {
   std::string place_of(const std::string& name) const override { return checkpoint_->tensor(name).file; }
   void leave_unused(const std::string& prefix, const std::string& reason) override;
   void finish() override;
-  std::vector<std::string> notes() const override;
+  std::vector<std::string> notes() const override { return notes_; }
 
  private:
   struct Unused {
