@@ -9,7 +9,6 @@
 #include "base/files.h"
 #include "io/gguf_config.h"
 #include "io/gguf_tokenizer.h"
-#include "io/quantization_config.h"
 #include "models/gguf_weights.h"
 
 namespace switchyard {
@@ -32,7 +31,8 @@ class FolderFiles final : public ModelFiles {
             .verify_unchanged = [checkpoint] { checkpoint->verify_unchanged(); },
             .files = checkpoint->files().size(),
             .tensors = checkpoint->names().size(),
-            .bytes = checkpoint->total_bytes()};
+            .bytes = checkpoint->total_bytes(),
+            .notes = checkpoint->notes()};
   }
 
   bool has_tokenizer() const override { return path_exists(tokenizer_place()); }
@@ -62,7 +62,8 @@ class GgufModelFiles final : public ModelFiles {
             .verify_unchanged = [file = file_] { file->file().verify_unchanged(); },
             .files = 1,
             .tensors = file_->tensors().size(),
-            .bytes = bytes};
+            .bytes = bytes,
+            .notes = {}};
   }
 
   bool has_tokenizer() const override { return gguf_has_tokenizer(*file_); }

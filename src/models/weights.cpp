@@ -108,12 +108,6 @@ void CheckpointWeights::finish() {
   }
 }
 
-std::vector<std::string> CheckpointWeights::notes() const {
-  std::vector<std::string> all = checkpoint_->notes();
-  all.insert(all.end(), notes_.begin(), notes_.end());
-  return all;
-}
-
 Tensor DeclaredWeights::weight(const std::string&, const Shape& shape) {
   return Tensor::external(nullptr, dtype_, shape, nullptr);
 }
