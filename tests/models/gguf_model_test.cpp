@@ -88,8 +88,9 @@ TEST(GgufRefusals, TensorsByTheirNamesInTheFile) {
 
 // A stranger among the tensors is no reason to guess what it is for.
 TEST(GgufRefusals, TensorsThatNothingReads) {
+  const std::string length("\x0d\0\0\0\0\0\0\0", 8);
   edited("qwen2_f32.gguf")
-      .replace("output.weight", "outpux.weight")
+      .replace(length + "output.weight", length + "outpux.weight")
       .expect_refused(
           "tensor 'outpux.weight': expected only tensors that the metadata implies, got one that the model "
           "has no use for");
