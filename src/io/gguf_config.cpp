@@ -2,46 +2,31 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "io/config_reader.h"
+#include "io/gguf_keys.h"
 #include "io/gguf_rope.h"
-#include "io/safetensors.h"
+#include "io/tensor_file.h"
 
 namespace switchyard {
 namespace {
 
-constexpr int64_t kMaxSize = int64_t{1} << 31;
 constexpr int64_t kMaxLayers = 1 << 16;
 enum GatingFunction : int64_t { kSoftmax = 1, kSigmoid = 2 };
-
-// The metadata under the architecture's prefix, with the plain ones of "general." and "split.".
-Json keys_of(const GgufFile& file, const std::string& prefix) {
-  Json keys = Json::object();
-  for (const auto& [key, value] : file.metadata()) {
-    if (key.starts_with(prefix)) keys[key] = value;
-  }
-  return keys;
-}
 
 // Writes config.json key by key from the keys of one file.
 class ConfigBuilder {
  public:
-  explicit ConfigBuilder(const GgufFile& file)
-      : file_(file),
-        architecture_(gguf_architecture(file)),
-        prefix_(architecture_ + "."),
-        keys_(keys_of(file, prefix_), file.path()) {}
+  explicit ConfigBuilder(const GgufFile& file) : file_(file), keys_(file) {}
 
   Json build() {
     check_one_model();
     const Architecture& architecture = find_architecture();
     add_shape();
     (this->*architecture.add)();
-    check_all_read();
+    keys_.check_all_read();
     return std::move(config_);
   }
 
@@ -64,11 +49,11 @@ class ConfigBuilder {
     };
     std::vector<std::string_view> known;
     for (const Architecture& architecture : kArchitectures) {
-      if (architecture.name == architecture_) return architecture;
+      if (architecture.name == keys_.architecture()) return architecture;
       known.push_back(architecture.name);
     }
     throw Error(file_.path(), "key 'general.architecture'", fmt::format("one of: {}", fmt::join(known, ", ")),
-                printable(architecture_));
+                printable(keys_.architecture()));
   }
 
   void check_one_model() const {
@@ -81,21 +66,6 @@ class ConfigBuilder {
       throw Error(file_.path(), "key 'split.count'", "a model in one file",
                   fmt::format("{} files", describe(*count)));
     }
-  }
-
-  int64_t required(const std::string& key) const { return keys_.required_int(prefix_ + key, 1, kMaxSize); }
-  int64_t int_or(const std::string& key, int64_t absent) const {
-    return keys_.int_or(prefix_ + key, absent, 0, kMaxSize);
-  }
-  double number_or(const std::string& key, double absent) const {
-    return keys_.number_or(prefix_ + key, absent, 0, 1e15);
-  }
-
-  void require_value(const std::string& key, int64_t want, const char* reason) const {
-    const int64_t value = int_or(key, want);
-    if (value == want) return;
-    throw Error(file_.path(), fmt::format("key '{}{}'", prefix_, key), fmt::format("{}, {}", want, reason),
-                fmt::format("{}", value));
   }
 
   const GgufTensor& tensor(const std::string& name) const {
@@ -114,65 +84,65 @@ class ConfigBuilder {
   }
 
   int64_t expert_width() const {
-    if (const int64_t stated = int_or("expert_feed_forward_length", 0)) return stated;
+    if (const int64_t stated = keys_.int_or("expert_feed_forward_length", 0)) return stated;
     if (const int64_t merged = rows_of("ffn_gate_exps", 1)) return merged;
     if (const int64_t split = rows_of("ffn_gate.0", 0)) return split;
-    throw Error(file_.path(), fmt::format("key '{}expert_feed_forward_length'", prefix_),
-                "a width, or tensors of experts to take it from", "neither");
+    keys_.fail("expert_feed_forward_length", "a width, or tensors of experts to take it from", "neither");
   }
 
   // What all architectures have.
   void add_shape() {
-    config_["num_hidden_layers"] = keys_.required_int(prefix_ + "block_count", 1, kMaxLayers);
-    config_["hidden_size"] = required("embedding_length");
-    config_["max_position_embeddings"] = required("context_length");
-    config_["rms_norm_eps"] = number_or("attention.layer_norm_rms_epsilon", 1e-6);
-    config_["rope_theta"] = number_or("rope.freq_base", 10000.0);
+    const int64_t layers = keys_.required_int("block_count");
+    if (layers > kMaxLayers)
+      keys_.fail("block_count", fmt::format("at most {}", kMaxLayers), fmt::format("{}", layers));
+    config_["num_hidden_layers"] = layers;
+    config_["hidden_size"] = keys_.required_int("embedding_length");
+    config_["max_position_embeddings"] = keys_.required_int("context_length");
+    config_["rms_norm_eps"] = keys_.number_or("attention.layer_norm_rms_epsilon", 1e-6);
+    config_["rope_theta"] = keys_.number_or("rope.freq_base", 10000.0);
     config_["tie_word_embeddings"] = file_.find("output.weight") == nullptr;
     const int64_t vocab = tensor("token_embd.weight").shape.front();
-    require_value("vocab_size", vocab, "the rows of token_embd.weight");
+    keys_.require("vocab_size", vocab, "the rows of token_embd.weight");
     config_["vocab_size"] = vocab;
-    if (!keys_.bool_or(prefix_ + "attention.causal", true)) {
-      throw Error(file_.path(), fmt::format("key '{}attention.causal'", prefix_), "true", "false");
+    if (!keys_.bool_or("attention.causal", true)) {
+      keys_.fail("attention.causal", "true", "false");
     }
-    keys_.string_or(prefix_ + "tensor_data_layout", "");  // describes the order of rows that is undone anyway
-    config_["num_attention_heads"] = required("attention.head_count");
+    keys_.string_or("tensor_data_layout", "");  // describes the order of rows that is undone anyway
+    config_["num_attention_heads"] = keys_.required_int("attention.head_count");
   }
 
   void add_heads() {
     const int64_t heads = config_["num_attention_heads"];
-    config_["num_key_value_heads"] = int_or("attention.head_count_kv", heads);
+    config_["num_key_value_heads"] = keys_.int_or("attention.head_count_kv", heads);
     const int64_t hidden = config_["hidden_size"];
-    const int64_t head_dim = int_or("attention.key_length", hidden / heads);
-    require_value("attention.value_length", head_dim, "the width of keys");
-    require_value("rope.dimension_count", head_dim, "the width of a head");
+    const int64_t head_dim = keys_.int_or("attention.key_length", hidden / heads);
+    keys_.require("attention.value_length", head_dim, "the width of keys");
+    keys_.require("rope.dimension_count", head_dim, "the width of a head");
     config_["head_dim"] = head_dim;
-    config_["rope_scaling"] = gguf_rope_scaling(file_, keys_, prefix_, false);
+    config_["rope_scaling"] = gguf_rope_scaling(keys_, false);
   }
 
-  void add_dense_width() { config_["intermediate_size"] = required("feed_forward_length"); }
+  void add_dense_width() { config_["intermediate_size"] = keys_.required_int("feed_forward_length"); }
 
   void add_experts(const char* count_key) {
-    config_[count_key] = required("expert_count");
-    config_["num_experts_per_tok"] = required("expert_used_count");
+    config_[count_key] = keys_.required_int("expert_count");
+    config_["num_experts_per_tok"] = keys_.required_int("expert_used_count");
   }
 
-  bool weights_normalized(bool absent) const {
-    return keys_.bool_or(prefix_ + "expert_weights_norm", absent);
-  }
+  bool weights_normalized(bool absent) const { return keys_.bool_or("expert_weights_norm", absent); }
 
   void require_plain_routing() const {
-    require_value("expert_gating_func", kSoftmax, "softmax");
-    if (number_or("expert_weights_scale", 1) != 1) {
-      throw Error(file_.path(), fmt::format("key '{}expert_weights_scale'", prefix_), "1", "another number");
+    keys_.require("expert_gating_func", kSoftmax, "softmax");
+    if (keys_.number_or("expert_weights_scale", 1) != 1) {
+      keys_.fail("expert_weights_scale", "1", "another number");
     }
   }
 
   void add_llama() {
     add_heads();
     add_dense_width();
-    if (int_or("expert_count", 0) == 0) {
-      require_value("expert_used_count", 0, "as there are no experts");
+    if (keys_.int_or("expert_count", 0) == 0) {
+      keys_.require("expert_used_count", 0, "as there are no experts");
       config_["model_type"] = "llama";
       config_["attention_bias"] = file_.find("blk.0.attn_q.bias") != nullptr;
       config_["mlp_bias"] = file_.find("blk.0.ffn_gate.bias") != nullptr;
@@ -181,7 +151,7 @@ class ConfigBuilder {
     config_["model_type"] = "mixtral";
     config_["sliding_window"] = nullptr;
     require_plain_routing();
-    require_value("expert_feed_forward_length", config_["intermediate_size"], "the feed_forward_length");
+    keys_.require("expert_feed_forward_length", config_["intermediate_size"], "the feed_forward_length");
     add_experts("num_local_experts");
   }
 
@@ -200,11 +170,11 @@ class ConfigBuilder {
   void add_qwen2_moe() {
     config_["model_type"] = "qwen2_moe";
     add_heads();
-    config_["intermediate_size"] = int_or("feed_forward_length", 5632);  // no layer is dense
+    config_["intermediate_size"] = keys_.int_or("feed_forward_length", 5632);  // no layer is dense
     require_plain_routing();
     add_experts("num_experts");
     config_["moe_intermediate_size"] = expert_width();
-    int64_t shared = int_or("expert_shared_feed_forward_length", 0);
+    int64_t shared = keys_.int_or("expert_shared_feed_forward_length", 0);
     if (shared == 0) shared = rows_of("ffn_gate_shexp", 0);
     config_["shared_expert_intermediate_size"] = shared;
     config_["norm_topk_prob"] = weights_normalized(false);
@@ -213,7 +183,7 @@ class ConfigBuilder {
   void add_qwen3_moe() {
     config_["model_type"] = "qwen3_moe";
     add_heads();
-    config_["intermediate_size"] = int_or("feed_forward_length", 6144);  // no layer is dense
+    config_["intermediate_size"] = keys_.int_or("feed_forward_length", 6144);  // no layer is dense
     require_plain_routing();
     add_experts("num_experts");
     config_["moe_intermediate_size"] = expert_width();
@@ -223,7 +193,7 @@ class ConfigBuilder {
   void add_olmoe() {
     config_["model_type"] = "olmoe";
     add_heads();
-    int_or("feed_forward_length", 0);  // that of an expert
+    keys_.int_or("feed_forward_length", 0);  // that of an expert
     require_plain_routing();
     add_experts("num_experts");
     config_["intermediate_size"] = expert_width();
@@ -233,9 +203,9 @@ class ConfigBuilder {
   void add_deepseek_experts() {
     add_dense_width();
     add_experts("n_routed_experts");
-    config_["n_shared_experts"] = required("expert_shared_count");
+    config_["n_shared_experts"] = keys_.required_int("expert_shared_count");
     config_["moe_intermediate_size"] = expert_width();
-    config_["first_k_dense_replace"] = int_or("leading_dense_block_count", 0);
+    config_["first_k_dense_replace"] = keys_.int_or("leading_dense_block_count", 0);
   }
 
   void add_deepseek() {
@@ -249,14 +219,13 @@ class ConfigBuilder {
   void add_deepseek2() {
     add_deepseek_experts();
     add_latent_attention();
-    config_["rope_scaling"] = gguf_rope_scaling(file_, keys_, prefix_, true);
-    const int64_t gating = int_or("expert_gating_func", kSoftmax);
+    config_["rope_scaling"] = gguf_rope_scaling(keys_, true);
+    const int64_t gating = keys_.int_or("expert_gating_func", kSoftmax);
     if (gating != kSoftmax && gating != kSigmoid) {
-      throw Error(file_.path(), fmt::format("key '{}expert_gating_func'", prefix_),
-                  "1 (softmax) or 2 (sigmoid)", fmt::format("{}", gating));
+      keys_.fail("expert_gating_func", "1 (softmax) or 2 (sigmoid)", fmt::format("{}", gating));
     }
     config_["model_type"] = gating == kSigmoid ? "deepseek_v3" : "deepseek_v2";
-    config_["routed_scaling_factor"] = number_or("expert_weights_scale", 1.0);
+    config_["routed_scaling_factor"] = keys_.number_or("expert_weights_scale", 1.0);
     config_["norm_topk_prob"] = weights_normalized(false);
     add_groups(gating == kSoftmax);
   }
@@ -264,52 +233,41 @@ class ConfigBuilder {
   void add_latent_attention() {
     const int64_t heads = config_["num_attention_heads"];
     config_["num_key_value_heads"] = heads;
-    int_or("attention.head_count_kv", heads);  // 1 in files that count latents
-    const int64_t rank = required("attention.kv_lora_rank");
+    keys_.int_or("attention.head_count_kv", heads);  // 1 in files that count latents
+    const int64_t rank = keys_.required_int("attention.kv_lora_rank");
     config_["kv_lora_rank"] = rank;
-    const int64_t q_rank = int_or("attention.q_lora_rank", 0);
+    const int64_t q_rank = keys_.int_or("attention.q_lora_rank", 0);
     config_["q_lora_rank"] = q_rank > 0 ? Json(q_rank) : Json();
-    const int64_t rope_dim = required("rope.dimension_count");
+    const int64_t rope_dim = keys_.required_int("rope.dimension_count");
     // Newer files state the width of the latent under the old names, and the heads' own under new ones.
-    const int64_t key_length = required("attention.key_length");
-    const int64_t value_length = required("attention.value_length");
-    const int64_t key_dim = int_or("attention.key_length_mla", key_length);
+    const int64_t key_length = keys_.required_int("attention.key_length");
+    const int64_t value_length = keys_.required_int("attention.value_length");
+    const int64_t key_dim = keys_.int_or("attention.key_length_mla", key_length);
     config_["qk_rope_head_dim"] = rope_dim;
     config_["qk_nope_head_dim"] = key_dim - rope_dim;
-    config_["v_head_dim"] = int_or("attention.value_length_mla", value_length);
+    config_["v_head_dim"] = keys_.int_or("attention.value_length_mla", value_length);
     if (key_dim != key_length) {
-      require_value("attention.key_length", rank + rope_dim, "the width of latent and position");
-      require_value("attention.value_length", rank, "the width of the latent");
+      keys_.require("attention.key_length", rank + rope_dim, "the width of latent and position");
+      keys_.require("attention.value_length", rank, "the width of the latent");
     }
   }
 
   // Older files do not say that the experts of the large models are chosen by groups.
   void add_groups(bool greedy) {
     const int64_t experts = config_["n_routed_experts"];
-    const bool stated = keys_.find(prefix_ + "expert_group_count") != nullptr;
+    const bool stated = keys_.has("expert_group_count");
     if (!stated && experts > 64) {
-      throw Error(file_.path(), fmt::format("key '{}expert_group_count'", prefix_),
-                  fmt::format("the number of groups of {} experts", experts),
-                  "none; files of newer converters have it");
+      keys_.fail("expert_group_count", fmt::format("the number of groups of {} experts", experts),
+                 "none; files of newer converters have it");
     }
-    const int64_t groups = std::max<int64_t>(int_or("expert_group_count", 1), 1);
+    const int64_t groups = std::max<int64_t>(keys_.int_or("expert_group_count", 1), 1);
     config_["n_group"] = groups;
-    config_["topk_group"] = std::max<int64_t>(int_or("expert_group_used_count", 1), 1);
+    config_["topk_group"] = std::max<int64_t>(keys_.int_or("expert_group_used_count", 1), 1);
     if (greedy) config_["topk_method"] = groups > 1 ? "group_limited_greedy" : "greedy";
   }
 
-  void check_all_read() const {
-    for (const std::string& key : keys_.unread_keys()) {
-      throw Error(file_.path(), fmt::format("key '{}'", printable(key)),
-                  fmt::format("a key that is known for {}, for it may change results", architecture_),
-                  describe(keys_.json()[key]));
-    }
-  }
-
   const GgufFile& file_;
-  const std::string architecture_;
-  const std::string prefix_;
-  const ConfigReader keys_;
+  const GgufKeys keys_;
   Json config_ = Json::object();
 };
 

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "io/gguf_reader.h"
 #include "io/gguf_types.h"
-#include "io/safetensors.h"
+#include "io/tensor_file.h"
 #include "tensor/blocks/block_format.h"
 
 namespace switchyard {

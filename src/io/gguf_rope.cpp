@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "base/error.h"
-#include "io/safetensors.h"
+#include "io/tensor_file.h"
 
 namespace switchyard {
 namespace {
@@ -49,54 +49,48 @@ Json scaling_of_factors(const GgufFile& file, const GgufTensor& tensor, double t
           {"original_max_position_embeddings", static_cast<uint64_t>(kOriginalLength)}};
 }
 
-Json yarn(const ConfigReader& keys, const std::string& scaling, double factor, bool latent) {
+Json yarn(const GgufKeys& keys, double factor, bool latent) {
   Json result = {{"rope_type", "yarn"}, {"factor", factor}};
-  if (const auto length = keys.optional_int(scaling + "original_context_length", 1, INT32_MAX)) {
-    result["original_max_position_embeddings"] = static_cast<uint64_t>(*length);
+  if (const int64_t length = keys.int_or("rope.scaling.original_context_length", 0)) {
+    result["original_max_position_embeddings"] = static_cast<uint64_t>(length);
   }
   for (const char* beta : {"beta_fast", "beta_slow"}) {
-    if (const auto value = keys.optional_number(scaling + "yarn_" + beta, 0, 1e6)) result[beta] = *value;
+    if (const auto value = keys.optional_number(fmt::format("rope.scaling.yarn_{}", beta)))
+      result[beta] = *value;
   }
-  const std::string multiplier = scaling + "yarn_log_multiplier";
-  const auto value = keys.optional_number(multiplier, 0, 1e3);
-  if (latent && !value) {
-    throw Error(keys.path(), fmt::format("key '{}'", multiplier), "a number, which deepseek2 needs for yarn",
-                "none");
-  }
-  if (value) {
+  const char* multiplier_key = "rope.scaling.yarn_log_multiplier";
+  const auto multiplier = keys.optional_number(multiplier_key);
+  if (latent && !multiplier) keys.fail(multiplier_key, "a number, which deepseek2 needs for yarn", "none");
+  if (multiplier) {
     // Stored times 0.1. The published models have equal values for both.
-    result["mscale"] = result["mscale_all_dim"] = *value * 10;
+    result["mscale"] = result["mscale_all_dim"] = *multiplier * 10;
   }
   return result;
 }
 
+Json linear(double factor) {
+  return factor == 1 ? Json() : Json{{"rope_type", "linear"}, {"factor", factor}};
+}
+
 }  // namespace
 
-Json gguf_rope_scaling(const GgufFile& file, const ConfigReader& keys, const std::string& prefix,
-                       bool latent) {
-  const std::string scaling = prefix + "rope.scaling.";
-  const std::string type = keys.string_or(scaling + "type", "none");
-  const double old_linear = keys.number_or(prefix + "rope.scale_linear", 1, 1e-3, 1e6);
-  const double factor = keys.number_or(scaling + "factor", old_linear, 1e-3, 1e6);
-  if (keys.number_or(scaling + "attn_factor", 1, 0, 1e6) != 1) {
-    throw Error(file.path(), fmt::format("key '{}attn_factor'", scaling), "1", "another number");
-  }
-  keys.bool_or(scaling + "finetuned", true);  // whether training knew of the scaling: a description
-  const GgufTensor* factors = file.find(kFactorsName);
-  const auto refuse_factors = [&] {
-    if (factors == nullptr) return;
-    throw Error(file.path(), tensor_item(kFactorsName),
+Json gguf_rope_scaling(const GgufKeys& keys, bool latent) {
+  const std::string type = keys.string_or("rope.scaling.type", "none");
+  const double old_factor = keys.number_or("rope.scale_linear", 1);
+  const double factor = keys.number_or("rope.scaling.factor", old_factor);
+  if (keys.number_or("rope.scaling.attn_factor", 1) != 1)
+    keys.fail("rope.scaling.attn_factor", "1", "another number");
+  keys.bool_or("rope.scaling.finetuned", true);  // whether training knew of the scaling: a description
+  if (const GgufTensor* factors = keys.file().find(kFactorsName)) {
+    if (type == "none")
+      return scaling_of_factors(keys.file(), *factors, keys.number_or("rope.freq_base", 10000.0));
+    throw Error(keys.file().path(), tensor_item(kFactorsName),
                 fmt::format("none with scaling type {}", printable(type)), "a tensor");
-  };
-  if (type == "none") {
-    if (factors == nullptr)
-      return old_linear == 1 ? Json() : Json{{"rope_type", "linear"}, {"factor", old_linear}};
-    return scaling_of_factors(file, *factors, keys.number_or(prefix + "rope.freq_base", 10000.0, 1, 1e15));
   }
-  refuse_factors();
-  if (type == "linear") return factor == 1 ? Json() : Json{{"rope_type", "linear"}, {"factor", factor}};
-  if (type == "yarn") return yarn(keys, scaling, factor, latent);
-  throw Error(file.path(), fmt::format("key '{}type'", scaling), "none, linear or yarn", printable(type));
+  if (type == "none") return linear(old_factor);
+  if (type == "linear") return linear(factor);
+  if (type == "yarn") return yarn(keys, factor, latent);
+  keys.fail("rope.scaling.type", "none, linear or yarn", printable(type));
 }
 
 }  // namespace switchyard

@@ -89,7 +89,11 @@ std::optional<std::string> gguf_in(const std::string& folder) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const fs::path name = it->path().filename();
-    if (name.extension() == ".safetensors" || name == "model.safetensors.index.json") return std::nullopt;
+    for (const char* weights : {".safetensors", ".bin"}) {
+      if (name.extension() == weights || name.string().ends_with(fmt::format("{}.index.json", weights))) {
+        return std::nullopt;
+      }
+    }
     if (name.extension() == ".gguf") found.push_back(name.string());
   }
   if (found.empty()) return std::nullopt;

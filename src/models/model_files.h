@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "io/chat_template.h"
 #include "io/config_reader.h"
@@ -17,8 +16,9 @@ namespace switchyard {
 
 class ModelFiles {
  public:
-  // `path`: a folder as Hugging Face publishes it, a .gguf file, or a folder without safetensors weights that
-  // holds exactly one. Throws Error for anything else. A folder's files are opened when they are asked for.
+  // `path`: a folder as Hugging Face publishes it, a .gguf file, or a folder without safetensors or PyTorch
+  // weights that holds exactly one. Throws Error for anything else. A folder's files are opened when they are
+  // asked for.
   static std::unique_ptr<const ModelFiles> open(const std::string& path);
 
   virtual ~ModelFiles() = default;

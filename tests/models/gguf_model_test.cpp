@@ -86,20 +86,18 @@ TEST(GgufRefusals, TensorsByTheirNamesInTheFile) {
           "tensor 'blk.0.ffn_up_exps.weight': expected shape [16, 32] by the metadata, got no such tensor");
 }
 
-TEST(GgufRefusals, MetadataByKey) {
-  edited()
-      .replace("qwen2moe.context_length", "qwen2moe.context_lengrh")
-      .expect_refused("key 'qwen2moe.context_length': expected");
-  edited()
-      .replace("qwen2moe.rope.freq_base", "qwen2moe.rope.freq_bise")
-      .expect_refused("key 'qwen2moe.rope.freq_bise': expected a key that is known for qwen2moe");
-  const std::string length("\x08\0\0\0\0\0\0\0", 8);
-  edited()
-      .replace(length + "qwen2moe", length + "qwen9moe")
+// A stranger among the tensors is no reason to guess what it is for.
+TEST(GgufRefusals, TensorsThatNothingReads) {
+  const std::string length("\x0d\0\0\0\0\0\0\0", 8);
+  edited("qwen2_f32.gguf")
+      .replace(length + "output.weight", length + "outpux.weight")
       .expect_refused(
-          "key 'general.architecture': expected one of: llama, qwen2, qwen2moe, qwen3, qwen3moe, olmoe, "
-          "deepseek, "
-          "deepseek2, got qwen9moe");
+          "tensor 'outpux.weight': expected only tensors that the metadata implies, got one that the model "
+          "has no use for");
+  edited("llama_mixed.gguf")
+      .replace("blk.0.attn_k.bias", "blk.0.attn_k.bios")
+      .expect_refused(
+          "tensor 'blk.0.attn_k.bias': expected shape [16] by the metadata, got no such tensor in the file");
 }
 
 }  // namespace

@@ -51,7 +51,8 @@ TEST(GgufTokenizerFile, HoldsChatTemplateAndEndsOfText) {
   EXPECT_EQ(generation.eos_token_ids, (std::vector<int32_t>{2, 0}));
   EXPECT_FALSE(generation.do_sample);
   EXPECT_FALSE(ModelFiles::open(data_path("llama.gguf"))->chat_template());
-  expect_error([&] { files->generation_config(2); }, "qwen2.gguf: key 'eos_token_id': expected");
+  expect_error([&] { files->generation_config(2); },
+               "qwen2.gguf: eos_token_id: expected an integer in [0, 1], got 2");
 }
 
 // The published patterns that no data has, over a vocabulary without merges: they compile, and cut no text
@@ -118,7 +119,7 @@ TEST(GgufTokenizerFile, RefusesWhatDoesNotFitTogether) {
           "key 'tokenizer.ggml.eos_token_id': expected an id, since the token is to be added, got none");
   Lists{.more_pairs = {no_merges, gguf_pair("tokenizer.ggml.add_bos_token", 7, std::string(1, '\1')),
                        gguf_pair("tokenizer.ggml.bos_token_id", 4, gguf_number(3))}}
-      .expect_refused("key 'tokenizer.ggml.bos_token_id': expected a token id below 3, got integer 3");
+      .expect_refused("key 'tokenizer.ggml.bos_token_id': expected a token id below 3, got 3");
   Lists{.model = "llama"}.expect_refused(
       "key 'tokenizer.ggml.token_type': expected a token for the unknown, type 2");
   Lists{.model = "llama", .types = {2, 1, 1}, .scores = {0, 0}}.expect_refused(
