@@ -2,7 +2,7 @@
 """Makes golden folders under tests/data/golden with transformers as the independent implementation: small random
 checkpoints with hidden states, routing, logits, losses, gradients and greedy continuations, in float32 arithmetic.
 
-    make_golden.py OUT_DIR          needs torch, transformers >= 5 and safetensors
+    make_golden.py OUT_DIR [CASE...]          needs torch, transformers >= 5 and safetensors
 
 Weights are loaded back with from_pretrained before the reference is computed, so that what a user of transformers
 gets is what is compared with. (Casting a whole model with .to(bfloat16) also rounds its rotary frequencies.)
@@ -39,6 +39,71 @@ CASES = {
 }
 
 
+def add_rope_cases():
+    """Every rope type, in sequences that are longer than the original ones. The greedy continuations, from 12 tokens
+    to 36, pass from the original length to longer ones."""
+    small = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=8, shared_expert_intermediate_size=12,
+                 vocab_size=64)
+    types = {
+        "linear": (dict(factor=4.0), 64),
+        "dynamic": (dict(factor=4.0), 16),
+        "yarn": (dict(factor=4.0, original_max_position_embeddings=16), 64),
+        "llama3": (dict(factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16), 64),
+        "longrope": (dict(short_factor=[1.0, 1.1, 1.3, 1.5], long_factor=[1.5, 2.5, 4.0, 6.0],
+                          original_max_position_embeddings=16), 64),
+    }
+    for name, (parameters, max_positions) in types.items():
+        rope = dict(rope_type=name, rope_theta=100.0, **parameters)
+        CASES[f"qwen2_moe_{name}"] = (dict(small, rope_parameters=rope, max_position_embeddings=max_positions),
+                                      "bfloat16", 40)
+
+
+add_rope_cases()
+
+
+def add_family_cases():
+    """What the families have beside their plain forms: windows, biases, groups, yarn, odd sizes."""
+    common = dict(vocab_size=64, hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4,
+                  num_key_value_heads=2, max_position_embeddings=512, rms_norm_eps=1e-6, bos_token_id=1, eos_token_id=2,
+                  pad_token_id=0, tie_word_embeddings=False)
+    plain = dict(rope_type="default", rope_theta=10000.0)
+    yarn = dict(rope_type="yarn", rope_theta=10000.0, factor=8.0, original_max_position_embeddings=16, beta_fast=32,
+                beta_slow=1)
+    latent = dict(common, num_key_value_heads=4, kv_lora_rank=20, qk_rope_head_dim=6, qk_nope_head_dim=10,
+                  v_head_dim=14, moe_intermediate_size=12, first_k_dense_replace=1, num_hidden_layers=3)
+    cases = {
+        "mistral": dict(common, model_type="mistral", sliding_window=6, head_dim=20, rope_parameters=plain),
+        "mixtral_sliding": dict(common, model_type="mixtral", sliding_window=5, num_local_experts=3,
+                                num_experts_per_tok=2, rope_parameters=plain),
+        "qwen2_mixed_layers": dict(common, model_type="qwen2", num_hidden_layers=4, use_sliding_window=True,
+                                   sliding_window=5, max_window_layers=2, rope_parameters=plain),
+        "qwen3_bias": dict(common, model_type="qwen3", head_dim=20, attention_bias=True, tie_word_embeddings=True,
+                           rope_parameters=plain),
+        "llama_bias": dict(common, model_type="llama", attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
+                           rope_parameters=plain),
+        "qwen3_moe_yarn_odd": dict(common, model_type="qwen3_moe", hidden_size=36, head_dim=20, num_attention_heads=7,
+                                   num_key_value_heads=1, num_experts=60, num_experts_per_tok=5,
+                                   moe_intermediate_size=5, norm_topk_prob=True, decoder_sparse_step=1,
+                                   num_hidden_layers=3, mlp_only_layers=[1], rope_parameters=yarn),
+        "olmoe_norm": dict(common, model_type="olmoe", num_experts=6, num_experts_per_tok=3, intermediate_size=10,
+                           norm_topk_prob=True, rope_parameters=plain),
+        "deepseek_v2_groups": dict(latent, model_type="deepseek_v2", q_lora_rank=18, n_routed_experts=12,
+                                   num_experts_per_tok=4, n_shared_experts=2, n_group=4, topk_group=2,
+                                   topk_method="group_limited_greedy", routed_scaling_factor=4.0,
+                                   rope_parameters=dict(yarn, mscale=1.0, mscale_all_dim=0.707)),
+        "deepseek_v3_yarn": dict(latent, model_type="deepseek_v3", q_lora_rank=None, n_routed_experts=15,
+                                 num_experts_per_tok=5, n_shared_experts=1, n_group=3, topk_group=2,
+                                 routed_scaling_factor=2.5, norm_topk_prob=True, rope_interleave=True,
+                                 num_nextn_predict_layers=0,
+                                 rope_parameters=dict(yarn, mscale=1.0, mscale_all_dim=1.0)),
+    }
+    for name, config in cases.items():
+        CASES[name] = (config, "bfloat16", 24)
+
+
+add_family_cases()
+
+
 def initialise(model, seed):
     """Random weights of a size that keeps activations near one and routing decided."""
     generator = torch.Generator().manual_seed(seed)
@@ -55,14 +120,17 @@ def initialise(model, seed):
                 p.copy_(0.7 * noise)
             else:
                 p.copy_(1.2 * noise / math.sqrt(p.shape[-1]))
+        for name, b in model.named_buffers():
+            if name.endswith("e_score_correction_bias"):
+                b.copy_(0.2 * torch.randn(b.shape, generator=generator))
 
 
 def write_old_dialect(path):
     """config.json as it was spelled before transformers 5."""
     config = json.load(open(path))
     rope = config.pop("rope_parameters")
-    config["rope_theta"] = rope["rope_theta"]
-    config["rope_scaling"] = None
+    config["rope_theta"] = rope.pop("rope_theta")
+    config["rope_scaling"] = None if rope["rope_type"] == "default" else rope
     config["torch_dtype"] = config.pop("dtype")
     config.pop("layer_types", None)
     config["transformers_version"] = "4.40.1"
@@ -74,7 +142,11 @@ def reference(model, ids):
     router = {}
     hooks = [m.register_forward_hook(lambda _, __, out, n=n: router.__setitem__(n, out))
              for n, m in model.named_modules() if n.endswith(".mlp.gate")]
-    out = model(input_ids=ids, labels=ids, output_hidden_states=True, output_router_logits=True)
+    out = model(input_ids=ids, labels=ids, output_hidden_states=True)
+    aux_loss = None
+    if hasattr(model.config, "router_aux_loss_coef"):  # else the loss is the cross-entropy alone
+        out = model(input_ids=ids, labels=ids, output_hidden_states=True, output_router_logits=True)
+        aux_loss = out.aux_loss
     for hook in hooks:
         hook.remove()
     tensors = {"input_ids": ids.int(), "logits": out.logits.detach()}
@@ -86,20 +158,24 @@ def reference(model, ids):
         tensors[f"router.{name}.out1"] = experts.int()
     cross_entropy = torch.nn.functional.cross_entropy(out.logits[:, :-1].reshape(-1, out.logits.shape[-1]),
                                                       ids[:, 1:].reshape(-1))
-    meta = {"transformers": transformers.__version__, "loss_total": float(out.loss), "aux_loss": float(out.aux_loss),
-            "cross_entropy": float(cross_entropy), "router_aux_loss_coef": model.config.router_aux_loss_coef}
+    meta = {"transformers": transformers.__version__, "loss_total": float(out.loss), "cross_entropy": float(cross_entropy)}
+    if aux_loss is not None:
+        meta |= {"aux_loss": float(aux_loss), "router_aux_loss_coef": model.config.router_aux_loss_coef}
     model.zero_grad(set_to_none=True)
     out.loss.backward()
     grads = {n: p.grad.detach().clone() for n, p in model.named_parameters() if p.grad is not None}
     prompt = ids[:1, :12]
     with torch.no_grad():
+        # With the cache: each step's frequencies may depend on the length so far, and cached keys keep theirs.
         generated = model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=24, do_sample=False,
-                                   eos_token_id=None, pad_token_id=0)
-        top2 = model(input_ids=generated).logits[:, prompt.shape[1] - 1:-1].topk(2, -1).values
+                                   eos_token_id=None, pad_token_id=0, use_cache=True, output_logits=True,
+                                   return_dict_in_generate=True)
+    logits = torch.stack(generated.logits, 1)
+    top2 = logits.topk(2, -1).values
     meta["greedy_min_margin"] = float((top2[..., 0] - top2[..., 1]).min())
     tensors["greedy_prompt"] = prompt.int()
-    tensors["greedy_output"] = generated.int()
-    return tensors, grads, meta
+    tensors["greedy_output"] = generated.sequences.int()
+    return tensors, grads, logits, meta
 
 
 def contiguous(tensors):
@@ -110,7 +186,7 @@ def make(name, folder, seed):
     changes, dtype, length = CASES[name]
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    config = AutoConfig.for_model(**{**BASE, **changes})
+    config = AutoConfig.for_model(**(changes if "model_type" in changes else {**BASE, **changes}))
     model = AutoModelForCausalLM.from_config(config, attn_implementation="eager", experts_implementation="eager").float()
     initialise(model, seed)
     for p in model.parameters():
@@ -121,13 +197,17 @@ def make(name, folder, seed):
     if seed % 2 == 0:
         write_old_dialect(os.path.join(folder, "config.json"))
     ids = torch.randint(3, config.vocab_size, (2, length), generator=torch.Generator().manual_seed(seed))
-    tensors, grads, meta = reference(model, ids)
+    tensors, grads, greedy_logits, meta = reference(model, ids)
     save_file(contiguous(tensors), os.path.join(folder, "reference.safetensors"))
     save_file(contiguous(grads), os.path.join(folder, "reference_grads.safetensors"))
+    if model.config.rope_parameters["rope_type"] != "default":
+        save_file({"greedy_logits": greedy_logits}, os.path.join(folder, "reference_decode.safetensors"))
     json.dump(meta, open(os.path.join(folder, "reference.json"), "w"), indent=1)
     print(name, meta)
 
 
 if __name__ == "__main__":
     for i, case in enumerate(CASES):
+        if len(sys.argv) > 2 and case not in sys.argv[2:]:
+            continue
         make(case, os.path.join(sys.argv[1], case), 100 + i)

@@ -2,7 +2,7 @@
 // nothing else crosses. Pointers are device pointers, row-major and dense unless a stride is given.
 //
 // Contract for every op
-//   * Activations are float32; weights come in the dtype of the checkpoint and are read in place.
+//   * Activations are float32; weights come in the format of the checkpoint and are read in place.
 //   * Sums run in float32 or better, in ONE fixed order per output element, which depends neither on the
 //     number of rows in the call nor on threads: a token's result depends on its own sequence alone, bit for
 //     bit.
@@ -17,17 +17,10 @@
 #include <optional>
 #include <string>
 
+#include "tensor/matrix.h"
 #include "tensor/tensor.h"
 
 namespace switchyard {
-
-// A weight matrix [rows, cols] in row-major order. A format is a property of each matrix, never of the model.
-struct Matrix {
-  const void* data = nullptr;
-  DType dtype = DType::kF32;  // kF32, kF16 or kBF16
-  int64_t rows = 0;
-  int64_t cols = 0;
-};
 
 // ---- rows and elements ----------------------------------------------------------------------------------
 
@@ -114,6 +107,17 @@ struct GatherRowsBackwardArgs {
   float* d_x;
 };
 
+// Copies a block of columns: out[t, i] = x[t, i] for i < cols, or adds it where `accumulate`. The backward of
+// a copy is a copy the other way.
+struct CopyColumnsArgs {
+  const float* x;
+  int64_t x_stride;  // elements from one row to the next
+  int64_t rows, cols;
+  bool accumulate;
+  float* out;
+  int64_t out_stride;
+};
+
 // ---- linear ---------------------------------------------------------------------------------------------
 
 // out[t, n] = sum_k x[t, k] * weight[n, k] + bias[n]
@@ -141,29 +145,49 @@ struct LinearBackwardWeightArgs {
   float* d_bias;    // [N] or null
 };
 
+// A linear layer whose rows belong to heads: with W_h rows [h * head_rows + first_row, + rows_used) of
+// `weight`,
+//   out[t, h, n] = sum_k x[t, h, k] W_h[n, k], or where `transposed`
+//   out[t, h, k] = sum_n x[t, h, n] W_h[n, k].
+struct HeadLinearArgs {
+  const float* x;  // [T, H, K], transposed: [T, H, rows_used]
+  Matrix weight;   // [H * head_rows, K]
+  int64_t rows;    // T
+  int64_t heads, head_rows, first_row, rows_used;
+  bool transposed;
+  float* out;  // [T, H, rows_used], transposed: [T, H, K]
+};
+
 // ---- attention ------------------------------------------------------------------------------------------
 
-// Rotates each head's pairs (i, i + A/2) by position * inverse_frequency[i]; `direction` +1, or -1 for
-// backward. cos and sin are multiplied by `attention_factor`. out may be x.
+// Rotates each head's pairs (i, i + A/2), or (2i, 2i + 1) if `interleaved`, by position *
+// inverse_frequencies[set, i]; `direction` +1, or -1 for backward. cos and sin are multiplied by
+// `attention_factor`. out may be x.
 struct RopeArgs {
   const float* x;                    // [T, heads, A]
   const int32_t* positions;          // [T]
-  const float* inverse_frequencies;  // [A/2]
+  const float* inverse_frequencies;  // [sets, A/2]
+  const int32_t* set_of_row;         // [T] or null: set 0 for every row
   float attention_factor;
   float direction;
+  bool interleaved;
   int64_t rows, heads, head_dim;
   float* out;
 };
 
-// One layer's paged cache: block b of head g holds `block_size` positions of A values each, at
-// ((b * G + g) * block_size + position % block_size) * A, for keys and for values.
+// One layer's paged cache: block b of head g holds `block_size` positions, each a key of A elements at
+// ((b * G + g) * block_size + position % block_size) * A and a value of B elements at the same index times B.
 struct KvLayer {
   void* keys = nullptr;
-  void* values = nullptr;
+  void* values = nullptr;  // null: a value is the first B elements of its key
   DType dtype = DType::kF32;
   int64_t block_size = 0;
-  int64_t kv_heads = 0;  // G
-  int64_t head_dim = 0;  // A
+  int64_t kv_heads = 0;   // G
+  int64_t head_dim = 0;   // A
+  int64_t value_dim = 0;  // B
+
+  // Elements from one value to the next.
+  int64_t value_stride() const { return values == nullptr ? head_dim : value_dim; }
 };
 
 // Which sequence and position each row of a step is, and where each sequence's blocks are.
@@ -179,7 +203,7 @@ struct KvWriteArgs {
   KvLayer kv;
   StepRows step;
   const float* keys;    // [T, G, A]
-  const float* values;  // [T, G, A]
+  const float* values;  // [T, G, B], or null where the cache keeps none
 };
 
 // out[t, h] = softmax_s(scale * q[t, h] . key[s, g]) value[s, g] over the cached positions s of t's sequence
@@ -191,7 +215,7 @@ struct AttentionArgs {
   int64_t heads;  // H
   float scale;
   int64_t window;
-  float* out;          // [T, H, A]
+  float* out;          // [T, H, B]
   float* log_sum_exp;  // [T, H] or null: kept for backward
 };
 // Gradient within a step whose sequences start at position 0 and are contiguous rows: row t at position p
@@ -199,17 +223,19 @@ struct AttentionArgs {
 struct AttentionBackwardArgs {
   const float* q;            // [T, H, A]
   const float* k;            // [T, G, A]
-  const float* v;            // [T, G, A]
-  const float* out;          // [T, H, A] of the forward pass
+  const float* v;            // [T, G, B]
+  const float* out;          // [T, H, B] of the forward pass
   const float* log_sum_exp;  // [T, H]
   const int32_t* positions;  // [T]
-  int64_t rows, heads, kv_heads, head_dim;
+  int64_t rows, heads, kv_heads;
+  int64_t head_dim;   // A
+  int64_t value_dim;  // B
   float scale;
   int64_t window;
-  const float* d_out;  // [T, H, A]
+  const float* d_out;  // [T, H, B]
   float* d_q;          // [T, H, A] or null
   float* d_k;          // [T, G, A] or null
-  float* d_v;          // [T, G, A] or null
+  float* d_v;          // [T, G, B] or null
 };
 
 // ---- routing and experts --------------------------------------------------------------------------------
@@ -416,10 +442,12 @@ class Backend {
   virtual void gated_add_backward(const GatedAddBackwardArgs&) = 0;
   virtual void gather_rows(const GatherRowsArgs&) = 0;
   virtual void gather_rows_backward(const GatherRowsBackwardArgs&) = 0;
+  virtual void copy_columns(const CopyColumnsArgs&) = 0;
 
   virtual void linear(const LinearArgs&) = 0;
   virtual void linear_backward_input(const LinearBackwardInputArgs&) = 0;
   virtual void linear_backward_weight(const LinearBackwardWeightArgs&) = 0;
+  virtual void head_linear(const HeadLinearArgs&) = 0;
 
   virtual void rope(const RopeArgs&) = 0;
   virtual void kv_write(const KvWriteArgs&) = 0;

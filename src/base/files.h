@@ -12,4 +12,7 @@ bool path_exists(const std::string& path);
 // Throws Error unless `folder`, which should be a model's, is a folder.
 void check_is_folder(const std::string& folder);
 
+// Throws Error unless `path` is a folder or a file whose name ends with .gguf.
+void check_is_model(const std::string& path);
+
 }  // namespace switchyard

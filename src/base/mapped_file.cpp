@@ -62,6 +62,15 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   return *this;
 }
 
+void MappedFile::release_pages(const std::byte* begin, int64_t bytes) const {
+  static const int64_t page = sysconf(_SC_PAGESIZE);
+  const int64_t first = (begin - data_) / page * page;
+  const int64_t end = begin - data_ + bytes;
+  SY_CHECK(first >= 0 && bytes >= 0 && end <= size_bytes_, "bytes {} to {} of {}", first, end, size_bytes_);
+  // Advice: that it fails changes no result.
+  if (end > first) madvise(data_ + first, static_cast<size_t>(end - first), MADV_DONTNEED);
+}
+
 void MappedFile::verify_unchanged() const {
   struct stat info {};
   if (fstat(fd_, &info) != 0) throw Error(path_, "", "a readable file", std::strerror(errno));

@@ -30,6 +30,9 @@ class MappedFile {
   const std::byte* data() const { return data_; }  // page-aligned
   std::span<const std::byte> bytes() const { return {data_, static_cast<size_t>(size_bytes_)}; }
 
+  // Lets the pages of these bytes of data() leave the process's memory. They are read again when touched.
+  void release_pages(const std::byte* begin, int64_t bytes) const;
+
   // Throws Error when the file's size or modification time differ from what they were when it was opened.
   void verify_unchanged() const;
 

@@ -36,9 +36,10 @@ std::string to_text(const std::string& layer, const Suggestion& s) {
 }
 
 int calibrate(const Options& o) {
-  const Tokenizer tokenizer = Tokenizer::load(o.model.folder);
+  const auto files = ModelFiles::open(o.model.path);
+  const Tokenizer tokenizer = load_tokenizer(*files);
   const std::vector<int32_t> tokens = encode_file(tokenizer, o.file, o.max_tokens);
-  const LoadedModel loaded(o.model);
+  const LoadedModel loaded(o.model, *files);
   const ModelShape& shape = loaded.model->shape();
   const auto policy = o.router.for_model(*loaded.backend, shape).policy;
   const int64_t window =

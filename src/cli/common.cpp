@@ -56,12 +56,12 @@ CLI::Validator is_number(double min, double max) {
                            [=](double value) { return value >= min && value <= max; });  // false for NaN
 }
 
-void add_folder_option(CLI::App& app, std::string& folder, const std::string& help) {
-  app.add_option("MODEL", folder, help)->required()->each(check_is_folder);
+void add_model_option(CLI::App& app, std::string& path, const std::string& help) {
+  app.add_option("MODEL", path, help)->required()->each(check_is_model);
 }
 
 void ModelOptions::add_to(CLI::App& app) {
-  add_folder_option(app, folder, "Checkpoint folder as Hugging Face publishes it");
+  add_model_option(app, path, "Checkpoint folder as Hugging Face publishes it, or a .gguf file");
   app.add_option("--device", device, "Where to run: cpu")
       ->each([](const std::string& name) {
         if (name != "cpu") throw Error("--device", "", "cpu, the only device of this build", printable(name));
@@ -83,12 +83,20 @@ void ModelOptions::add_to(CLI::App& app) {
 
 LoadOptions ModelOptions::load_options() const {
   return {.ignored_keys = {ignored_keys.begin(), ignored_keys.end()},
-          .rope_precision = rope_precision == "bf16" ? DType::kBF16 : DType::kF32};
+          .rope_precision = rope_precision == "bf16" ? DType::kBF16 : DType::kF32,
+          .on_note = [](const std::string& note) { print_error(fmt::format("note: {}\n", note)); }};
 }
 
-LoadedModel::LoadedModel(const ModelOptions& options)
+LoadedModel::LoadedModel(const ModelOptions& options, const ModelFiles& files)
     : backend(std::make_unique<CpuBackend>(CpuOptions{.threads = options.threads, .isa = {}})),
-      model(load_model(options.folder, *backend, options.load_options())) {}
+      model(load_model(files, *backend, options.load_options())) {}
+
+LoadedModel::LoadedModel(const ModelOptions& options)
+    : LoadedModel(options, *ModelFiles::open(options.path)) {}
+
+Tokenizer load_tokenizer(const ModelFiles& files) {
+  return Tokenizer::parse(files.tokenizer_json(), files.tokenizer_place());
+}
 
 void note_untrained_positions(const Model& model, int64_t positions) {
   const int64_t trained = model.shape().max_positions;

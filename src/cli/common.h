@@ -22,12 +22,12 @@ CLI::Validator is_unsigned();
 CLI::Validator is_number(double min = -std::numeric_limits<double>::max(),
                          double max = std::numeric_limits<double>::max());
 
-// MODEL: an existing folder. Parsing throws Error for another one.
-void add_folder_option(CLI::App& app, std::string& folder, const std::string& help);
+// MODEL: an existing folder or .gguf file. Parsing throws Error for another one.
+void add_model_option(CLI::App& app, std::string& path, const std::string& help);
 
 // MODEL, and the options that say how it is loaded.
 struct ModelOptions {
-  std::string folder;
+  std::string path;
   std::string device = "cpu";
   int threads = 0;  // 0: one for each usable processor
   std::string rope_precision = "f32";
@@ -39,11 +39,14 @@ struct ModelOptions {
 
 // A backend and a model on it.
 struct LoadedModel {
+  LoadedModel(const ModelOptions& options, const ModelFiles& files);
   explicit LoadedModel(const ModelOptions& options);
 
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Model> model;
 };
+
+Tokenizer load_tokenizer(const ModelFiles& files);
 
 // Says on stderr when `positions` are more than the model was trained for.
 void note_untrained_positions(const Model& model, int64_t positions);

@@ -170,37 +170,36 @@ std::string steps_text(const Model& model, const Accounting& a, double bandwidth
   return text;
 }
 
-Json tokenizer_json(const std::string& folder) {
-  if (!path_exists(folder + "/tokenizer.json")) return nullptr;
-  const Tokenizer tokenizer = Tokenizer::load(folder);
-  return {{"vocab_size", tokenizer.vocab_size()}};
+Json tokenizer_json(const ModelFiles& files) {
+  if (!files.has_tokenizer()) return nullptr;
+  return {{"vocab_size", load_tokenizer(files).vocab_size()}};
 }
 
 int inspect(const Options& o) {
-  const ConfigReader config = ConfigReader::open(o.model.folder + "/config.json");
+  const auto files = ModelFiles::open(o.model.path);
+  const ConfigReader config = files->config();
   ReferenceBackend backend;  // shapes only: nothing is computed
   Json document;
   std::unique_ptr<Model> model;
   Json checkpoint_report = nullptr;
   std::string checkpoint_text;
+  const LoadOptions options = o.model.load_options();
   if (o.config_only) {
+    read_quantization_config(config, options.ignored_keys);
     DeclaredWeights declared(config.dtype().value_or(DType::kBF16));
-    model = make_model(config, declared, backend, o.model.load_options());
+    model = make_model(config, declared, backend, options);
   } else {
-    const Checkpoint checkpoint = Checkpoint::open(o.model.folder);
-    CheckpointWeights weights(checkpoint);
-    model = make_model(config, weights, backend, o.model.load_options());
-    for (const std::string& note : checkpoint.notes())
+    const ModelFiles::Weights weights = files->weights(config, options.ignored_keys);
+    model = make_model(config, *weights.source, backend, options);
+    for (const std::string& note : weights.all_notes())
       print_error(fmt::format("note: {}\n", note));
-    checkpoint_report = {{"files", checkpoint.files().size()},
-                         {"tensors", checkpoint.names().size()},
-                         {"bytes", checkpoint.total_bytes()}};
-    checkpoint_text = fmt::format("checkpoint   {} tensors in {} file(s), {}: every one as the config says\n",
-                                  checkpoint.names().size(), checkpoint.files().size(),
-                                  human_bytes(static_cast<double>(checkpoint.total_bytes())));
+    checkpoint_report = {{"files", weights.files}, {"tensors", weights.tensors}, {"bytes", weights.bytes}};
+    checkpoint_text =
+        fmt::format("checkpoint   {} tensors in {} file(s), {}: every one as the config says\n",
+                    weights.tensors, weights.files, human_bytes(static_cast<double>(weights.bytes)));
   }
-  const GenerationConfig generation = read_generation_config(o.model.folder, config, model->shape().vocab);
-  const Json tokenizer = tokenizer_json(o.model.folder);
+  const GenerationConfig generation = files->generation_config(model->shape().vocab);
+  const Json tokenizer = tokenizer_json(*files);
   const Accounting accounting = account(*model);
   if (o.json) {
     document = report_json(*model, accounting);
@@ -211,7 +210,7 @@ int inspect(const Options& o) {
     return 0;
   }
   std::string text = shape_text(model->shape()) + checkpoint_text;
-  text += tokenizer.is_null() ? "tokenizer    none in this folder\n"
+  text += tokenizer.is_null() ? "tokenizer    none in this model\n"
                               : fmt::format("tokenizer    {} tokens, end of text: {}\n",
                                             tokenizer["vocab_size"].get<int64_t>(),
                                             fmt::join(generation.eos_token_ids, ", "));

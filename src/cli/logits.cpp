@@ -63,8 +63,11 @@ void check_output(const Options& o) {
   if (o.output.empty()) throw Error("--output", "", "the name of a file", "an empty one");
   std::error_code ignored;  // what does not exist is not the same
   const fs::path folder = fs::path(o.output).parent_path();
-  if (fs::equivalent(folder.empty() ? "." : folder, o.model.folder, ignored)) {
+  if (fs::equivalent(folder.empty() ? "." : folder, o.model.path, ignored)) {
     throw Error(o.output, "", "an output outside the checkpoint folder", "a file in it");
+  }
+  if (fs::equivalent(o.output, o.model.path, ignored)) {
+    throw Error(o.output, "", "another file than the model", "the same");
   }
   if (fs::equivalent(o.output, o.tokens_file, ignored)) {
     throw Error(o.output, "", "another file than --tokens", "the same");

@@ -21,9 +21,10 @@ struct Options {
 };
 
 int run_perplexity(const Options& o) {
-  const Tokenizer tokenizer = Tokenizer::load(o.model.folder);
+  const auto files = ModelFiles::open(o.model.path);
+  const Tokenizer tokenizer = load_tokenizer(*files);
   const std::vector<int32_t> tokens = encode_file(tokenizer, o.file, o.max_tokens);
-  const LoadedModel loaded(o.model);
+  const LoadedModel loaded(o.model, *files);
   PerplexityOptions options;
   options.window = o.window > 0 ? o.window : std::min<int64_t>(2048, loaded.model->shape().max_positions);
   options.stride = o.stride > 0 ? o.stride : std::max<int64_t>(1, options.window / 2);

@@ -75,11 +75,10 @@ class Runner {
  public:
   explicit Runner(const Options& options)
       : options_(options),
-        tokenizer_(Tokenizer::load(options.model.folder)),
-        loaded_(options.model),
-        generation_(read_generation_config(options.model.folder,
-                                           ConfigReader::open(options.model.folder + "/config.json"),
-                                           loaded_.model->shape().vocab)),
+        files_(ModelFiles::open(options.model.path)),
+        tokenizer_(load_tokenizer(*files_)),
+        loaded_(options.model, *files_),
+        generation_(files_->generation_config(loaded_.model->shape().vocab)),
         routing_(options.router.for_model(*loaded_.backend, loaded_.model->shape())),
         session_(*loaded_.model, tokenizer_, *loaded_.backend,
                  {.context = context(), .capacity = routing_.capacity}) {
@@ -89,10 +88,10 @@ class Runner {
     if (sampling().temperature == 0 && (options.top_k || options.top_p || options.min_p))
       print_error("note: at temperature 0 --top-k, --top-p and --min-p have no effect\n");
     check_utf8("--system", options.system);
-    if (!options.raw) chat_ = ChatTemplate::load(options.model.folder);
+    if (!options.raw) chat_ = files_->chat_template();
     if (!options.raw && !chat_) {
-      throw Error(options.model.folder, "chat template",
-                  "chat_template.jinja, or one in tokenizer_config.json",
+      throw Error(options.model.path, "chat template",
+                  "chat_template.jinja, one in tokenizer_config.json, or one in the .gguf file",
                   "none; --raw continues a text without one");
     }
   }
@@ -150,7 +149,7 @@ class Runner {
   std::vector<int32_t> encode_chat(const OrderedJson& messages) const {
     const auto rendered = chat_->render(messages, {});
     std::vector<int32_t> ids = tokenizer_.encode(rendered.text, {.literal_mask = rendered.from_input});
-    if (ids.empty()) throw Error(options_.model.folder, "chat template", "at least one token", "none");
+    if (ids.empty()) throw Error(options_.model.path, "chat template", "at least one token", "none");
     return ids;
   }
 
@@ -237,6 +236,7 @@ class Runner {
   }
 
   const Options& options_;
+  std::unique_ptr<const ModelFiles> files_;
   Tokenizer tokenizer_;
   LoadedModel loaded_;
   GenerationConfig generation_;

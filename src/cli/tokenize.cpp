@@ -6,7 +6,7 @@ namespace switchyard {
 namespace {
 
 struct Options {
-  std::string folder;
+  std::string path;
   bool decode = false;
   bool whole = false;
   bool add_special = false;
@@ -38,7 +38,7 @@ std::string convert(const Tokenizer& tokenizer, const Options& o, const std::str
 }
 
 int tokenize(const Options& o) {
-  const Tokenizer tokenizer = Tokenizer::load(o.folder);
+  const Tokenizer tokenizer = load_tokenizer(*ModelFiles::open(o.path));
   if (o.whole) {
     print(convert(tokenizer, o, read_stdin()) + "\n");
     return 0;
@@ -54,7 +54,7 @@ Command tokenize_command(CLI::App& app) {
   auto o = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("tokenize", "Turns each line of stdin into a JSON array of token ids");
-  add_folder_option(*command, o->folder, "Folder with a tokenizer.json");
+  add_model_option(*command, o->path, "Folder with a tokenizer.json, or a .gguf file");
   CLI::Option* decode =
       command->add_flag("--decode", o->decode, "The other way: each line of stdin is an array of ids");
   command->add_flag("--whole", o->whole, "Takes all of stdin, line breaks included, as one text");

@@ -25,7 +25,7 @@ CapacityCalibration calibrate_capacity(Backend& backend, const Model& model, std
     SY_CHECK(sequence.reserve(count), "a cache of {} blocks", cache.total_blocks());
     StepBuilder step;
     step.add(tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(count)), 0, sequence,
-             Logits::kNone, policy);
+             Logits::kNone, count, policy);
     RoutingRecorder recorder(backend);
     Arena arena(backend.memory());
     Context c{.backend = backend, .arena = arena, .tape = nullptr, .observer = &recorder};

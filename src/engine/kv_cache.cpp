@@ -11,16 +11,19 @@ PagedKvCache::PagedKvCache(Backend& backend, const ModelShape& shape, int64_t po
       block_size_(block_size),
       total_blocks_((positions + block_size - 1) / block_size) {
   SY_CHECK(positions > 0 && block_size > 0, "a cache of {} positions in blocks of {}", positions, block_size);
-  const Shape block_shape{total_blocks_, shape.kv_heads, block_size, shape.head_dim};
+  const KvShape& kv = shape.kv;
+  const auto allocate = [&](int64_t dim) {
+    const Shape blocks{total_blocks_, kv.heads, block_size, dim};
+    return memory_.emplace_back(Tensor::empty(arena_, DType::kF32, blocks)).mutable_data();
+  };
   for (int64_t layer = 0; layer < shape.layer_count(); ++layer) {
-    const Tensor keys = memory_.emplace_back(Tensor::empty(arena_, DType::kF32, block_shape));
-    const Tensor values = memory_.emplace_back(Tensor::empty(arena_, DType::kF32, block_shape));
-    layers_.push_back({.keys = keys.mutable_data(),
-                       .values = values.mutable_data(),
+    layers_.push_back({.keys = allocate(kv.key_dim),
+                       .values = kv.values_in_keys ? nullptr : allocate(kv.value_dim),
                        .dtype = DType::kF32,
                        .block_size = block_size,
-                       .kv_heads = shape.kv_heads,
-                       .head_dim = shape.head_dim});
+                       .kv_heads = kv.heads,
+                       .head_dim = kv.key_dim,
+                       .value_dim = kv.value_dim});
   }
   for (int64_t block = total_blocks_ - 1; block >= 0; --block)
     free_.push_back(static_cast<int32_t>(block));

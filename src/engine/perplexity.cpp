@@ -25,7 +25,7 @@ void score_window(Backend& backend, const Model& model, std::span<const int32_t>
     const int64_t count = std::min(kChunk, end - 1 - at);
     StepBuilder step(routing.capacity);
     step.add(tokens.subspan(static_cast<size_t>(at), static_cast<size_t>(count)), at - begin, sequence,
-             Logits::kAll, routing.policy);
+             Logits::kAll, end - begin, routing.policy);
     const std::vector<float> logits = to_host(backend, run_step(c, model, step, cache));
     for (int64_t i = 0; i < count; ++i) {
       const int64_t target = at + i + 1;

@@ -21,7 +21,8 @@ struct Session::Sequence {
         stop(request.stop) {}
 
   int64_t length() const { return static_cast<int64_t>(tokens.size()); }
-  int64_t generated() const { return length() - static_cast<int64_t>(request.prompt.size()); }
+  int64_t prompt_length() const { return static_cast<int64_t>(request.prompt.size()); }
+  int64_t generated() const { return length() - prompt_length(); }
 
   Id id;
   Request request;
@@ -119,7 +120,11 @@ bool Session::reserve(Sequence& sequence) {
                                               retained_->tokens.begin(), retained_->tokens.end());
     // The last prompt token is always computed: its logits are wanted.
     const int64_t shared = std::min<int64_t>(ours - sequence.tokens.begin(), prompt - 1);
-    if (shared > 0 && same_policy(sequence.request.routing_policy.get(), retained_->routing_policy.get())) {
+    const bool rotated_alike =
+        std::max(prompt, retained_->rope_length) <= model_.shape().constant_rope_length;
+    const bool routed_alike =
+        same_policy(sequence.request.routing_policy.get(), retained_->routing_policy.get());
+    if (shared > 0 && rotated_alike && routed_alike) {
       sequence.cached = std::move(retained_->cached);
       sequence.computed = shared;
     }
@@ -171,7 +176,7 @@ void Session::run_one_step() {
     step.add(std::span(sequence->tokens)
                  .subspan(static_cast<size_t>(sequence->computed), static_cast<size_t>(count)),
              sequence->computed, sequence->cached, complete ? Logits::kLast : Logits::kNone,
-             sequence->request.routing_policy);
+             sequence->prompt_length(), sequence->request.routing_policy);
     sequence->computed += count;
     if (!complete) continue;
     sampled.push_back(sequence);
@@ -240,6 +245,7 @@ void Session::retire_finished() {
     sequence->tokens.resize(static_cast<size_t>(sequence->computed));
     sequence->cached.shrink(sequence->computed);
     retained_ = Retained{std::move(sequence->cached), std::move(sequence->tokens),
+                         std::max(sequence->computed, sequence->prompt_length()),
                          std::move(sequence->request.routing_policy)};
   }
   std::erase_if(running_, [](const auto& sequence) { return sequence->finished; });

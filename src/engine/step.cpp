@@ -9,7 +9,8 @@
 namespace switchyard {
 
 void StepBuilder::add(std::span<const int32_t> tokens, int64_t first_position, const CachedSequence& sequence,
-                      Logits logits, std::shared_ptr<const RoutingPolicy> policy) {
+                      Logits logits, std::optional<int64_t> prompt_length,
+                      std::shared_ptr<const RoutingPolicy> policy) {
   int32_t policy_index = -1;
   if (policy != nullptr) {
     const auto known = std::find(policies_.begin(), policies_.end(), policy);
@@ -17,6 +18,7 @@ void StepBuilder::add(std::span<const int32_t> tokens, int64_t first_position, c
     if (known == policies_.end()) policies_.push_back(std::move(policy));
   }
   policy_of_row_.insert(policy_of_row_.end(), tokens.size(), policy_index);
+  const int64_t end = first_position + static_cast<int64_t>(tokens.size());
   const auto index = static_cast<int32_t>(blocks_.size());
   blocks_.emplace_back(sequence.blocks().begin(), sequence.blocks().end());
   for (size_t i = 0; i < tokens.size(); ++i) {
@@ -24,9 +26,25 @@ void StepBuilder::add(std::span<const int32_t> tokens, int64_t first_position, c
       logit_rows_.push_back(static_cast<int32_t>(tokens_.size()));
     }
     tokens_.push_back(tokens[i]);
-    positions_.push_back(static_cast<int32_t>(first_position + static_cast<int64_t>(i)));
+    const int64_t position = first_position + static_cast<int64_t>(i);
+    positions_.push_back(static_cast<int32_t>(position));
+    rope_lengths_.push_back(static_cast<int32_t>(std::max(position + 1, prompt_length.value_or(end))));
     sequences_.push_back(index);
   }
+}
+
+Tensor StepBuilder::upload_own_rows(Context& c) const {
+  const int64_t longest = *std::max_element(positions_.begin(), positions_.end()) + 1;
+  std::vector<int32_t> table(blocks_.size() * static_cast<size_t>(longest), 0);
+  std::vector<int32_t> lengths(blocks_.size(), 0);
+  for (size_t row = 0; row < tokens_.size(); ++row) {
+    const auto sequence = static_cast<size_t>(sequences_[row]);
+    SY_CHECK(positions_[row] == lengths[sequence]++, "training on a sequence without its position {}",
+             lengths[sequence] - 1);
+    table[sequence * static_cast<size_t>(longest) + static_cast<size_t>(positions_[row])] =
+        static_cast<int32_t>(row);
+  }
+  return switchyard::upload(c, table).reshaped({static_cast<int64_t>(blocks_.size()), longest});
 }
 
 Batch StepBuilder::upload(Context& c, const PagedKvCache& cache) const {
@@ -44,6 +62,8 @@ Batch StepBuilder::upload(Context& c, const PagedKvCache& cache) const {
           .block_table = switchyard::upload(c, table).reshaped(table_shape),
           .logit_rows = switchyard::upload(c, logit_rows_),
           .kv_layers = cache.layers(),
+          .own_rows = c.tape != nullptr && !tokens_.empty() ? upload_own_rows(c) : Tensor(),
+          .rope_lengths = rope_lengths_,
           .routing = upload_routing(c)};
 }
 

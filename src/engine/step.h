@@ -21,10 +21,12 @@ class StepBuilder {
   explicit StepBuilder(std::optional<Capacity> capacity = std::nullopt) : capacity_(capacity) {}
 
   // Adds tokens at positions first_position, first_position + 1, ... of a sequence whose blocks (already
-  // reserved for them) hold its earlier positions. `policy`: how they are routed; null: by the model's own
-  // rule.
+  // reserved for them) hold its earlier positions. `prompt_length`: of the sequence's prompt, for
+  // Batch::rope_lengths; without it the added tokens end the prompt. `policy`: how they are routed; null: by
+  // the model's own rule.
   void add(std::span<const int32_t> tokens, int64_t first_position, const CachedSequence& sequence,
-           Logits logits, std::shared_ptr<const RoutingPolicy> policy = nullptr);
+           Logits logits, std::optional<int64_t> prompt_length = std::nullopt,
+           std::shared_ptr<const RoutingPolicy> policy = nullptr);
 
   int64_t tokens() const { return static_cast<int64_t>(tokens_.size()); }
   int64_t logit_rows() const { return static_cast<int64_t>(logit_rows_.size()); }
@@ -33,12 +35,14 @@ class StepBuilder {
   Batch upload(Context& c, const PagedKvCache& cache) const;
 
  private:
+  Tensor upload_own_rows(Context& c) const;
   RoutingControl upload_routing(Context& c) const;
 
   std::optional<Capacity> capacity_;
   std::vector<int32_t> tokens_;
   std::vector<int32_t> positions_;
   std::vector<int32_t> sequences_;
+  std::vector<int32_t> rope_lengths_;
   std::vector<int32_t> logit_rows_;
   std::vector<std::vector<int32_t>> blocks_;  // by sequence of the step
   std::vector<std::shared_ptr<const RoutingPolicy>> policies_;

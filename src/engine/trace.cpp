@@ -62,7 +62,7 @@ std::map<std::string, TracedTensor> trace(Backend& backend, const Model& model,
     }
     check_token_ids("tokens", tokens, model.shape().vocab);
     SY_CHECK(cached.emplace_back(cache).reserve(length), "a cache of {} blocks", cache.total_blocks());
-    step.add(tokens, 0, cached.back(), Logits::kAll, options.routed.policy);
+    step.add(tokens, 0, cached.back(), Logits::kAll, length, options.routed.policy);
   }
   std::map<std::string, TracedTensor> result;
   Recorder recorder(backend, options, batch, result);

@@ -42,18 +42,23 @@ std::optional<ChatTemplate> ChatTemplate::load(const std::string& folder) {
   const std::string file_path = folder + "/chat_template.jinja";
   const Json config = path_exists(config_path) ? read_config(config_path) : Json::object();
 
+  if (!path_exists(file_path)) return parse(config, config_path);
   ChatTemplate out;
-  if (path_exists(file_path)) {
-    out.where_ = file_path;
-    out.templates_.push_back(
-        {"default", jinja::Template::parse(read_file(file_path, kMaxTemplateBytes), file_path)});
-  } else if (config.contains("chat_template") && !config["chat_template"].is_null()) {
-    out.where_ = config_path;
-    out.read_templates(config["chat_template"], config_path);
-  } else {
+  out.where_ = file_path;
+  out.templates_.push_back(
+      {"default", jinja::Template::parse(read_file(file_path, kMaxTemplateBytes), file_path)});
+  out.read_special_tokens(config, config_path);
+  return out;
+}
+
+std::optional<ChatTemplate> ChatTemplate::parse(const Json& tokenizer_config, const std::string& where) {
+  if (!tokenizer_config.contains("chat_template") || tokenizer_config["chat_template"].is_null()) {
     return std::nullopt;
   }
-  out.read_special_tokens(config, config_path);
+  ChatTemplate out;
+  out.where_ = where;
+  out.read_templates(tokenizer_config["chat_template"], where);
+  out.read_special_tokens(tokenizer_config, where);
   return out;
 }
 

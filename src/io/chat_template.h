@@ -24,6 +24,8 @@ class ChatTemplate {
   // the folder has neither. Throws Error naming file and key for anything malformed, and for a template with
   // bad syntax.
   static std::optional<ChatTemplate> load(const std::string& folder);
+  // The same from a tokenizer_config.json alone; `where` names it in errors.
+  static std::optional<ChatTemplate> parse(const Json& tokenizer_config, const std::string& where);
 
   // Renders `messages`, an array of objects. Of several named templates, "tool_use" is taken when there are
   // tools and it exists, else "default". The special tokens of tokenizer_config.json (bos_token, ...) are

@@ -1,6 +1,7 @@
 #include "io/checkpoint.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -11,17 +12,32 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "io/checkpoint_index.h"
+#include "io/pytorch.h"
+#include "io/safetensors.h"
 
 namespace switchyard {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kSingleFile = "model.safetensors";
-constexpr const char* kIndexFile = "model.safetensors.index.json";
+constexpr std::string_view kSafetensorsSuffix = ".safetensors";
+constexpr std::string_view kPytorchSuffix = ".bin";
+
+// In the order of preference.
+struct WeightsName {
+  const char* name;
+  std::string_view suffix;  // of the file, or of the shards of an index
+  bool is_index;
+};
+constexpr std::array<WeightsName, 4> kWeightsNames = {
+    {{"model.safetensors", kSafetensorsSuffix, false},
+     {"model.safetensors.index.json", kSafetensorsSuffix, true},
+     {"pytorch_model.bin", kPytorchSuffix, false},
+     {"pytorch_model.bin.index.json", kPytorchSuffix, true}}};
+
 constexpr int64_t kMaxIndexBytes = 100'000'000;
 
-// Weight files in formats that are not read, for the message about a folder without safetensors.
+// Weight files that are not read, for the message about a folder without those that are.
 std::string other_weight_files(const std::string& folder) {
   std::set<std::string> found;
   std::error_code error;
@@ -41,18 +57,22 @@ std::string other_weight_files(const std::string& folder) {
 }
 
 [[noreturn]] void no_weights(const std::string& folder) {
+  std::string expected;
+  for (const WeightsName& weights : kWeightsNames)
+    expected += fmt::format("{}{}", expected.empty() ? "" : " or ", weights.name);
   const std::string others = other_weight_files(folder);
-  throw Error(folder, "", fmt::format("{} or {}", kSingleFile, kIndexFile),
-              others.empty() ? "neither" : fmt::format("{} (this format is not supported yet)", others));
+  throw Error(folder, "", expected,
+              others.empty() ? "none of them" : fmt::format("{}, which is not read", others));
 }
 
 // Each shard holds exactly the tensors that the index maps to it.
-void check_shard(const SafetensorsFile& shard, const std::string& shard_name,
-                 const std::vector<std::string>& mapped, const CheckpointIndex& index) {
+void check_shard(const TensorFile& shard, const std::string& shard_name,
+                 const std::vector<std::string>& mapped, const CheckpointIndex& index,
+                 const std::string& index_name) {
   for (const TensorInfo& tensor : shard.tensors()) {
     const auto it = index.shard_of.find(tensor.name);
     if (it != index.shard_of.end() && it->second == shard_name) continue;
-    throw Error(shard.path(), "", fmt::format("only the tensors that {} maps to it", kIndexFile),
+    throw Error(shard.path(), "", fmt::format("only the tensors that {} maps to it", index_name),
                 it == index.shard_of.end()
                     ? fmt::format("tensor '{}', which is not in the index", printable(tensor.name))
                     : fmt::format("tensor '{}', which the index maps to {}", printable(tensor.name),
@@ -61,7 +81,7 @@ void check_shard(const SafetensorsFile& shard, const std::string& shard_name,
   for (const std::string& name : mapped) {
     if (shard.find(name) == nullptr) {
       throw Error(shard.path(), "",
-                  fmt::format("tensor '{}', which {} maps to it", printable(name), kIndexFile),
+                  fmt::format("tensor '{}', which {} maps to it", printable(name), index_name),
                   "no such tensor in the file");
     }
   }
@@ -72,27 +92,37 @@ void check_shard(const SafetensorsFile& shard, const std::string& shard_name,
 Checkpoint Checkpoint::open(const std::string& folder) {
   check_is_folder(folder);
   Checkpoint checkpoint(folder);
-  const std::string single_path = (fs::path(folder) / kSingleFile).string();
-  const std::string index_path = (fs::path(folder) / kIndexFile).string();
-  const bool has_single = path_exists(single_path);
-  const bool has_index = path_exists(index_path);
-  if (!has_single && !has_index) no_weights(folder);
-  if (has_single && has_index) {
-    checkpoint.notes_.push_back(
-        fmt::format("{}: both {} and {} are present: {} is read, as transformers does", folder, kSingleFile,
-                    kIndexFile, kSingleFile));
+  std::vector<WeightsName> found;
+  for (const WeightsName& weights : kWeightsNames) {
+    if (path_exists((fs::path(folder) / weights.name).string())) found.push_back(weights);
   }
-  if (has_single) {
-    checkpoint.add_file(single_path);
+  if (found.empty()) no_weights(folder);
+  for (size_t i = 1; i < found.size(); ++i) {
+    checkpoint.notes_.push_back(
+        fmt::format("{}: both {} and {} are present: {} is read, as transformers does", folder, found[0].name,
+                    found[i].name, found[0].name));
+  }
+  if (found[0].is_index) {
+    checkpoint.add_shards(found[0].name, found[0].suffix);
   } else {
-    checkpoint.add_shards(index_path);
+    checkpoint.add_file((fs::path(folder) / found[0].name).string());
   }
   checkpoint.sort_entries();
   return checkpoint;
 }
 
 void Checkpoint::add_file(const std::string& path) {
-  files_.push_back(SafetensorsFile::open(path));
+  if (path.ends_with(kPytorchSuffix)) {
+    const auto file = PytorchFile::open(path);
+    if (file->copied_tensors() > 0) {
+      notes_.push_back(
+          fmt::format("{}: {} tensors of {} bytes are not contiguous and were copied into memory", path,
+                      file->copied_tensors(), file->copied_bytes()));
+    }
+    files_.push_back(file);
+  } else {
+    files_.push_back(SafetensorsFile::open(path));
+  }
   for (const TensorInfo& tensor : files_.back()->tensors()) {
     entries_.push_back({&tensor, files_.size() - 1});
     const auto total = checked_add(total_bytes_, tensor.size_bytes);
@@ -101,14 +131,16 @@ void Checkpoint::add_file(const std::string& path) {
   }
 }
 
-void Checkpoint::add_shards(const std::string& index_path) {
-  const CheckpointIndex index = parse_checkpoint_index(read_file(index_path, kMaxIndexBytes), index_path);
+void Checkpoint::add_shards(const std::string& index_name, std::string_view shard_suffix) {
+  const std::string index_path = (fs::path(folder_) / index_name).string();
+  const CheckpointIndex index =
+      parse_checkpoint_index(read_file(index_path, kMaxIndexBytes), index_path, shard_suffix);
   std::map<std::string, std::vector<std::string>> tensors_of;
   for (const auto& [tensor, shard] : index.shard_of)
     tensors_of[shard].push_back(tensor);
   for (const auto& [shard, tensors] : tensors_of) {
     add_file((fs::path(folder_) / shard).string());
-    check_shard(*files_.back(), shard, tensors, index);
+    check_shard(*files_.back(), shard, tensors, index, index_name);
   }
   if (index.total_size_bytes && *index.total_size_bytes != total_bytes_) {
     // Published indexes are known to be wrong here, and every shard has been checked tensor by tensor.
@@ -150,6 +182,24 @@ std::vector<std::string> Checkpoint::names() const {
   for (const Entry& entry : entries_)
     names.push_back(entry.info->name);
   return names;
+}
+
+std::vector<std::string> Checkpoint::names_under(std::string_view prefix) const {
+  std::vector<std::string> names;
+  auto entry = std::lower_bound(entries_.begin(), entries_.end(), prefix,
+                                [](const Entry& e, std::string_view p) { return e.info->name < p; });
+  for (; entry != entries_.end() && entry->info->name.starts_with(prefix); ++entry)
+    names.push_back(entry->info->name);
+  return names;
+}
+
+void Checkpoint::release_pages(std::string_view name) const {
+  const Entry* entry = find_entry(name);
+  SY_CHECK(entry != nullptr, "pages of tensor '{}', which is not there", name);
+  const TensorFile& file = *files_[entry->file];
+  const std::byte* data = file.data(*entry->info);
+  const bool in_place = data == file.file().data() + entry->info->offset_bytes;  // else a copy in memory
+  if (in_place) file.file().release_pages(data, entry->info->size_bytes);
 }
 
 void Checkpoint::verify_unchanged() const {

@@ -1,8 +1,9 @@
-// A model folder as Hugging Face publishes it: the weights in `model.safetensors`, or in several safetensors
-// files (shards) that `model.safetensors.index.json` lists:
+// A model folder as Hugging Face publishes it. The weights are in one file, or in several (shards) that an
+// index lists:
 //   {"metadata": {"total_size": <bytes of all tensors>}, "weight_map": {"<tensor>": "<file name>", ...}}
-// When both are there, model.safetensors is read and the index ignored, as transformers does; notes() says
-// so.
+// Where several are there, the first of these is read and the others ignored, as transformers does; notes()
+// says so:
+//   model.safetensors, model.safetensors.index.json, pytorch_model.bin, pytorch_model.bin.index.json
 #pragma once
 
 #include <cstddef>
@@ -13,15 +14,15 @@
 #include <utility>
 #include <vector>
 
-#include "io/safetensors.h"
+#include "io/tensor_file.h"
 
 namespace switchyard {
 
 class Checkpoint {
  public:
-  // Maps every file and reads the headers only. Throws Error when `folder` is not a folder, holds no
-  // safetensors weights (other formats found are named), or when a file, the index, or their agreement is
-  // broken: every shard exists and holds exactly the tensors that the index maps to it.
+  // Maps every file and reads the headers only (and what io/pytorch.h copies). Throws Error when `folder` is
+  // not a folder, holds no weights (other formats found are named), or when a file, the index, or their
+  // agreement is broken: every shard exists and holds exactly the tensors that the index maps to it.
   static Checkpoint open(const std::string& folder);
 
   struct View {
@@ -34,12 +35,16 @@ class Checkpoint {
   };
 
   const std::string& folder() const { return folder_; }
-  const TensorInfo* find(std::string_view name) const;  // nullptr: no such tensor
-  View tensor(std::string_view name) const;             // throws Error: no such tensor
-  std::vector<std::string> names() const;               // sorted
-  int64_t total_bytes() const { return total_bytes_; }  // of all tensors' elements
-  const std::vector<std::shared_ptr<const SafetensorsFile>>& files() const { return files_; }
+  const TensorInfo* find(std::string_view name) const;                  // nullptr: no such tensor
+  View tensor(std::string_view name) const;                             // throws Error: no such tensor
+  std::vector<std::string> names() const;                               // sorted
+  std::vector<std::string> names_under(std::string_view prefix) const;  // sorted
+  int64_t total_bytes() const { return total_bytes_; }                  // of all tensors' elements
+  const std::vector<std::shared_ptr<const TensorFile>>& files() const { return files_; }
   const std::vector<std::string>& notes() const { return notes_; }  // what a user should know, one line each
+
+  // Lets the pages of a tensor's elements leave memory; they are read again when touched.
+  void release_pages(std::string_view name) const;
 
   // Throws Error when one of the files was changed since it was opened (see MappedFile).
   void verify_unchanged() const;
@@ -52,12 +57,12 @@ class Checkpoint {
 
   explicit Checkpoint(std::string folder) : folder_(std::move(folder)) {}
   void add_file(const std::string& path);
-  void add_shards(const std::string& index_path);
+  void add_shards(const std::string& index_name, std::string_view shard_suffix);
   void sort_entries();
   const Entry* find_entry(std::string_view name) const;
 
   std::string folder_;
-  std::vector<std::shared_ptr<const SafetensorsFile>> files_;
+  std::vector<std::shared_ptr<const TensorFile>> files_;
   std::vector<Entry> entries_;  // sorted by name
   int64_t total_bytes_ = 0;
   std::vector<std::string> notes_;

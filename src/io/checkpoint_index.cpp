@@ -4,21 +4,20 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "io/safetensors.h"
+#include "io/tensor_file.h"
 
 namespace switchyard {
 namespace {
 
-constexpr std::string_view kShardSuffix = ".safetensors";
-
-bool is_plain_file_name(std::string_view name) {
-  const bool ends_well = name.size() > kShardSuffix.size() && name.ends_with(kShardSuffix);
+bool is_plain_file_name(std::string_view name, std::string_view suffix) {
+  const bool ends_well = name.size() > suffix.size() && name.ends_with(suffix);
   return ends_well && std::none_of(name.begin(), name.end(), [](char c) {
            return c == '/' || c == '\\' || static_cast<unsigned char>(c) < 0x20;
          });
 }
 
-std::map<std::string, std::string> parse_weight_map(const Json& json, const std::string& where) {
+std::map<std::string, std::string> parse_weight_map(const Json& json, const std::string& where,
+                                                    std::string_view shard_suffix) {
   const auto found = json.find("weight_map");
   if (found == json.end()) throw Error(where, "", "a key 'weight_map'", describe(json));
   if (!found->is_object() || found->empty()) {
@@ -26,9 +25,9 @@ std::map<std::string, std::string> parse_weight_map(const Json& json, const std:
   }
   std::map<std::string, std::string> shard_of;
   for (const auto& [tensor, shard] : found->items()) {
-    if (!shard.is_string() || !is_plain_file_name(shard.get_ref<const std::string&>())) {
-      throw Error(where, tensor_item(tensor), "the plain name of a .safetensors file in this folder",
-                  describe(shard));
+    if (!shard.is_string() || !is_plain_file_name(shard.get_ref<const std::string&>(), shard_suffix)) {
+      throw Error(where, tensor_item(tensor),
+                  fmt::format("the plain name of a {} file in this folder", shard_suffix), describe(shard));
     }
     shard_of[tensor] = shard.get<std::string>();
   }
@@ -57,7 +56,8 @@ std::optional<int64_t> parse_total_size(const Json& json, const std::string& whe
 
 }  // namespace
 
-CheckpointIndex parse_checkpoint_index(std::string_view text, const std::string& where) {
+CheckpointIndex parse_checkpoint_index(std::string_view text, const std::string& where,
+                                       std::string_view shard_suffix) {
   const Json json = parse_json(text, where);
   if (!json.is_object()) throw Error(where, "", "an object with 'weight_map'", describe(json));
   for (const auto& [key, value] : json.items()) {
@@ -66,7 +66,7 @@ CheckpointIndex parse_checkpoint_index(std::string_view text, const std::string&
                   fmt::format("'{}'", printable(key)));
     }
   }
-  return {parse_weight_map(json, where), parse_total_size(json, where)};
+  return {parse_weight_map(json, where, shard_suffix), parse_total_size(json, where)};
 }
 
 }  // namespace switchyard

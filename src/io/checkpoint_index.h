@@ -1,4 +1,4 @@
-// model.safetensors.index.json: which shard holds which tensor.
+// model.safetensors.index.json and pytorch_model.bin.index.json: which shard holds which tensor.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,9 @@ struct CheckpointIndex {
 };
 
 // `where` names the file in errors. Throws Error on malformed JSON, unknown keys, wrong types, an empty
-// weight_map, and shard names that are not plain names of .safetensors files (a path could leave the folder).
-CheckpointIndex parse_checkpoint_index(std::string_view text, const std::string& where);
+// weight_map, and shard names that are not plain names ending in `shard_suffix` (a path could leave the
+// folder).
+CheckpointIndex parse_checkpoint_index(std::string_view text, const std::string& where,
+                                       std::string_view shard_suffix);
 
 }  // namespace switchyard

@@ -105,6 +105,8 @@ class RopeReader {
     add_original_length(type);
     check(type);
     rope.parameters = std::move(parameters_);
+    rope.path = config_.path();
+    rope.object = source_;
     return rope;
   }
 

@@ -14,6 +14,8 @@ struct RopeConfig {
   std::string type = "default";      // default, linear, dynamic, yarn, longrope or llama3
   double theta = 0;                  // base of the frequencies
   Json parameters = Json::object();  // the type's other keys, types and ranges checked, null ones left out
+  std::string path;                  // of the config, and
+  std::string object = "rope_parameters";  // the key that holds the parameters: for errors
 };
 
 // Missing parts read as transformers resolves them (modeling_rope_utils.py, RotaryEmbeddingConfigMixin):

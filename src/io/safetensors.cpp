@@ -4,17 +4,13 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
 
 namespace switchyard {
-
-std::string tensor_item(std::string_view name) {
-  return fmt::format("tensor '{}'", printable(name));
-}
-
 namespace {
 
 constexpr int64_t kLengthBytes = 8;
@@ -206,17 +202,14 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> file, const std::
   return header;
 }
 
-SafetensorsFile::SafetensorsFile(const std::string& path)
-    : file_(path), header_(parse_safetensors(file_.bytes(), path)) {}
+SafetensorsFile::SafetensorsFile(const std::string& path) : TensorFile(path) {
+  SafetensorsHeader header = parse_safetensors(file().bytes(), path);
+  set_tensors(std::move(header.tensors));
+  metadata_ = std::move(header.metadata);
+}
 
 std::shared_ptr<const SafetensorsFile> SafetensorsFile::open(const std::string& path) {
   return std::shared_ptr<const SafetensorsFile>(new SafetensorsFile(path));
-}
-
-const TensorInfo* SafetensorsFile::find(std::string_view name) const {
-  const auto found = std::lower_bound(tensors().begin(), tensors().end(), name,
-                                      [](const TensorInfo& t, std::string_view n) { return t.name < n; });
-  return found != tensors().end() && found->name == name ? &*found : nullptr;
 }
 
 }  // namespace switchyard

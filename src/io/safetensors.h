@@ -17,26 +17,13 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "base/mapped_file.h"
-#include "tensor/dtype.h"
+#include "io/tensor_file.h"
 
 namespace switchyard {
 
 inline constexpr int64_t kMaxSafetensorsHeaderBytes = 100'000'000;
-
-struct TensorInfo {
-  std::string name;
-  DType dtype;
-  std::vector<int64_t> shape;  // empty for a scalar; a dimension may be 0
-  int64_t offset_bytes;        // of the first element, from the start of the file
-  int64_t size_bytes;
-};
-
-// The item of an Error about a tensor: "tensor '<name>'".
-std::string tensor_item(std::string_view name);
 
 struct SafetensorsHeader {
   std::vector<TensorInfo> tensors;  // sorted by name
@@ -47,25 +34,17 @@ struct SafetensorsHeader {
 // the file in errors. Throws Error on everything that the top of this file does not allow.
 SafetensorsHeader parse_safetensors(std::span<const std::byte> file, const std::string& where);
 
-class SafetensorsFile {
+class SafetensorsFile : public TensorFile {
  public:
   // Maps the file and reads its header only. Throws Error as MappedFile and parse_safetensors do.
   static std::shared_ptr<const SafetensorsFile> open(const std::string& path);
 
-  const std::string& path() const { return file_.path(); }
-  const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
-  const std::vector<TensorInfo>& tensors() const { return header_.tensors; }  // sorted by name
-  const TensorInfo* find(std::string_view name) const;                        // nullptr: no such tensor
-
-  // The elements of a tensor of this file, aligned to the element size; valid as long as this object lives.
-  const std::byte* data(const TensorInfo& tensor) const { return file_.data() + tensor.offset_bytes; }
-  const MappedFile& file() const { return file_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
  private:
   explicit SafetensorsFile(const std::string& path);
 
-  MappedFile file_;
-  SafetensorsHeader header_;
+  std::map<std::string, std::string> metadata_;
 };
 
 }  // namespace switchyard

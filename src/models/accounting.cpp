@@ -11,12 +11,12 @@ Accounting account(const Model& model) {
   Accounting result;
   const ModelShape& shape = model.shape();
   for (const Parameter& parameter : model.parameters()) {
-    const int64_t count = parameter.tensor.elements();
+    const int64_t count = parameter.elements;
     double share = 1.0;
     if (parameter.component == Component::kExperts) {
       share = static_cast<double>(shape.top_k) / static_cast<double>(shape.experts);
     }
-    const auto bytes = checked_add(result.stored_bytes, parameter.tensor.bytes());
+    const auto bytes = checked_add(result.stored_bytes, parameter.bytes);
     if (!bytes) throw Error("config.json", "", "weights of less than 2^63 bytes together", "more");
     result.stored_bytes = *bytes;
     for (ParameterCount* sum :

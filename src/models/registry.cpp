@@ -11,6 +11,16 @@ namespace {
 
 constexpr std::array kFamilies = {
     Family{"qwen2_moe", "Qwen2MoeForCausalLM", make_qwen2_moe},
+    Family{"qwen3_moe", "Qwen3MoeForCausalLM", make_qwen3_moe},
+    Family{"mixtral", "MixtralForCausalLM", make_mixtral},
+    Family{"olmoe", "OlmoeForCausalLM", make_olmoe},
+    Family{"deepseek", "DeepseekForCausalLM", make_deepseek},
+    Family{"deepseek_v2", "DeepseekV2ForCausalLM", make_deepseek_v2},
+    Family{"deepseek_v3", "DeepseekV3ForCausalLM", make_deepseek_v3},
+    Family{"qwen2", "Qwen2ForCausalLM", make_qwen2},
+    Family{"qwen3", "Qwen3ForCausalLM", make_qwen3},
+    Family{"llama", "LlamaForCausalLM", make_llama},
+    Family{"mistral", "MistralForCausalLM", make_mistral},
 };
 
 }  // namespace
@@ -45,13 +55,20 @@ std::unique_ptr<Model> make_model(const ConfigReader& config, WeightSource& sour
   return model;
 }
 
-std::unique_ptr<Model> load_model(const std::string& folder, Backend& backend, const LoadOptions& options) {
-  const auto checkpoint = std::make_shared<const Checkpoint>(Checkpoint::open(folder));
-  const ConfigReader config = ConfigReader::open(folder + "/config.json");
-  CheckpointWeights weights(*checkpoint);
-  std::unique_ptr<Model> model = make_model(config, weights, backend, options);
-  model->set_checkpoint(checkpoint);
+std::unique_ptr<Model> load_model(const ModelFiles& files, Backend& backend, const LoadOptions& options) {
+  const ConfigReader config = files.config();
+  const ModelFiles::Weights weights = files.weights(config, options.ignored_keys);
+  std::unique_ptr<Model> model = make_model(config, *weights.source, backend, options);
+  model->set_weights_check(weights.verify_unchanged);
+  if (options.on_note) {
+    for (const std::string& note : weights.all_notes())
+      options.on_note(note);
+  }
   return model;
+}
+
+std::unique_ptr<Model> load_model(const std::string& path, Backend& backend, const LoadOptions& options) {
+  return load_model(*ModelFiles::open(path), backend, options);
 }
 
 }  // namespace switchyard

@@ -1,4 +1,4 @@
-// The families that Switchyard knows, and the way from a folder to a model.
+// The families that Switchyard knows, and the way from files to a model.
 #pragma once
 
 #include <memory>
@@ -6,17 +6,17 @@
 #include <string>
 #include <string_view>
 
-#include "io/checkpoint.h"
 #include "io/config_reader.h"
 #include "models/families.h"
 #include "models/model.h"
+#include "models/model_files.h"
 
 namespace switchyard {
 
 struct Family {
   std::string_view model_type;    // as in config.json
   std::string_view architecture;  // the class in `architectures`
-  std::unique_ptr<Model> (*make)(const ConfigReader&, WeightSource&, Backend&, const LoadOptions&);
+  MakeModel* make;
 };
 
 std::span<const Family> families();
@@ -31,8 +31,8 @@ const Family& find_family(const ConfigReader& config);
 std::unique_ptr<Model> make_model(const ConfigReader& config, WeightSource& source, Backend& backend,
                                   const LoadOptions& options = {});
 
-// The same from a checkpoint folder. Reads headers only: elements are read when a step needs them.
-std::unique_ptr<Model> load_model(const std::string& folder, Backend& backend,
-                                  const LoadOptions& options = {});
+// The same from files. Reads headers only: elements are read when a step needs them.
+std::unique_ptr<Model> load_model(const ModelFiles& files, Backend& backend, const LoadOptions& options = {});
+std::unique_ptr<Model> load_model(const std::string& path, Backend& backend, const LoadOptions& options = {});
 
 }  // namespace switchyard

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "io/packed/packed_matrix.h"
 
 namespace switchyard {
 namespace {
@@ -54,11 +55,11 @@ std::string_view name(Component component) {
 }
 
 Tensor CheckpointWeights::weight(const std::string& name, const Shape& shape) {
-  if (checkpoint_.find(name) == nullptr) {
-    throw Error(checkpoint_.folder(), tensor_item(name),
+  if (checkpoint_->find(name) == nullptr) {
+    throw Error(checkpoint_->folder(), tensor_item(name),
                 fmt::format("shape {} by the config", to_string(shape)), "no such tensor in the checkpoint");
   }
-  const Checkpoint::View view = checkpoint_.tensor(name);
+  const Checkpoint::View view = checkpoint_->tensor(name);
   if (!std::ranges::equal(view.shape, shape.dims())) {
     throw Error(view.file, tensor_item(name), fmt::format("shape {} by the config", to_string(shape)),
                 fmt::format("[{}]", fmt::join(view.shape, ", ")));
@@ -71,12 +72,39 @@ Tensor CheckpointWeights::weight(const std::string& name, const Shape& shape) {
   return Tensor::external(view.data, view.dtype, shape, view.keep_alive);
 }
 
+void CheckpointWeights::leave_unused(const std::string& prefix, const std::string& reason) {
+  unused_.push_back({prefix, reason});
+}
+
+bool CheckpointWeights::is_unused(const std::string& name) {
+  for (Unused& unused : unused_) {
+    if (!name.starts_with(unused.prefix)) continue;
+    ++unused.tensors;
+    unused.bytes += checkpoint_->find(name)->size_bytes;
+    return true;
+  }
+  return false;
+}
+
+Weight CheckpointWeights::matrix(const std::string& name, int64_t rows, int64_t cols) {
+  auto packed = load_packed_matrix(*checkpoint_, quantization_, name, rows, cols);
+  if (!packed) return weight(name + ".weight", {rows, cols});
+  used_.insert(used_.end(), packed->tensors.begin(), packed->tensors.end());
+  return Weight(std::move(packed->matrix));
+}
+
 void CheckpointWeights::finish() {
   std::sort(used_.begin(), used_.end());
-  for (const std::string& tensor : checkpoint_.names()) {
+  for (const std::string& tensor : checkpoint_->names()) {
     if (std::binary_search(used_.begin(), used_.end(), tensor) || is_derived_buffer(tensor)) continue;
-    throw Error(checkpoint_.tensor(tensor).file, tensor_item(tensor), "only tensors that the config implies",
+    if (is_unused(tensor)) continue;
+    throw Error(checkpoint_->tensor(tensor).file, tensor_item(tensor), "only tensors that the config implies",
                 "one that the model has no use for");
+  }
+  for (const Unused& unused : unused_) {
+    if (unused.tensors == 0) continue;
+    notes_.push_back(fmt::format("{}: {} tensors {}* ({:.2f} GB): {}", checkpoint_->folder(), unused.tensors,
+                                 unused.prefix, static_cast<double>(unused.bytes) / 1e9, unused.reason));
   }
 }
 
@@ -117,25 +145,60 @@ Binder Binder::scope(const std::string& prefix) const {
 Tensor Binder::tensor(const std::string& name, const Shape& shape, Component component) {
   const std::string full_name = prefix_ + name;
   Tensor placed = backend_.place_weight(source_.weight(full_name, shape));
-  parameters_.push_back({full_name, component, placed});
+  parameters_.push_back({full_name, component, placed, placed.elements(), placed.bytes()});
   return placed;
+}
+
+Tensor Binder::float_vector(const std::string& name, int64_t size, Component component) {
+  const Tensor stored = source_.weight(prefix_ + name, {size});
+  Tensor host = stored;
+  if (stored.dtype() != DType::kF32 && stored.data() != nullptr) {
+    auto values = std::make_shared<std::vector<float>>(static_cast<size_t>(size));
+    convert_to_f32(stored.dtype(), stored.data(), size, values->data());
+    const float* data = values->data();
+    host = Tensor::external(data, DType::kF32, {size}, std::move(values));
+  }
+  Tensor placed = backend_.place_weight(host);
+  parameters_.push_back({prefix_ + name, component, placed, size, stored.bytes()});
+  return placed;
+}
+
+Weight Binder::matrix(const std::string& name, int64_t rows, int64_t cols, Component component) {
+  const std::string full_name = prefix_ + name;
+  Weight placed = place(source_.matrix(full_name, rows, cols));
+  parameters_.push_back({full_name + ".weight", component, placed.plain, rows * cols, placed.bytes()});
+  return placed;
+}
+
+Weight Binder::place(const Weight& host) {
+  if (host.packed == nullptr) return backend_.place_weight(host.plain);
+  PackedMatrix parts = *host.packed;
+  for (Tensor* part : {&parts.data, &parts.scales, &parts.zeros, &parts.group_of_column}) {
+    if (*part) *part = backend_.place_weight(*part);
+  }
+  return Weight(std::move(parts));
 }
 
 Linear Binder::linear(const std::string& name, int64_t out_features, int64_t in_features, bool bias,
                       Component component) {
   Linear linear;
-  linear.weight = tensor(name + ".weight", {out_features, in_features}, component);
+  linear.name = prefix_ + name;
+  linear.weight = matrix(name, out_features, in_features, component);
   if (bias) linear.bias = tensor(name + ".bias", {out_features}, component);
   return linear;
 }
 
-void Binder::check_copy(const std::string& name, const Tensor& original) {
+void Binder::check_copy(const std::string& name, const Weight& original) {
   const std::string full_name = prefix_ + name;
   if (!source_.has(full_name)) return;
-  const Tensor copy = source_.weight(full_name, original.shape());
+  if (!original.plain) {
+    throw Error(source_.place_of(full_name), tensor_item(full_name),
+                "absent, since the config ties it to a packed matrix", "a tensor");
+  }
+  const Tensor copy = source_.weight(full_name, original.plain.shape());
   std::vector<std::byte> bytes(static_cast<size_t>(original.bytes()));
-  backend_.copy_to_host(bytes.data(), original.data(), original.bytes());
-  if (copy.dtype() != original.dtype() || std::memcmp(copy.data(), bytes.data(), bytes.size()) != 0) {
+  backend_.copy_to_host(bytes.data(), original.plain.data(), original.bytes());
+  if (copy.dtype() != original.plain.dtype() || std::memcmp(copy.data(), bytes.data(), bytes.size()) != 0) {
     throw Error(source_.place_of(full_name), tensor_item(full_name),
                 "a copy of the tensor that the config ties it to", "other values");
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "backend/backend.h"
 #include "ops/routing_control.h"
@@ -17,6 +18,11 @@ struct Batch {
   Tensor block_table;  // [sequences, max_blocks] int32
   Tensor logit_rows;   // [M] int32: the rows whose logits are wanted, ascending
   std::span<const KvLayer> kv_layers;
+  // [sequences, longest] int32: the step's row of each position, for training, where all positions are rows.
+  Tensor own_rows = {};
+  // [T], on the host: the length of sequence that each row's rotary frequencies are for, where these depend
+  // on it. Rows of a prompt share its length; a row behind it has its position + 1, as when it was the last.
+  std::vector<int32_t> rope_lengths = {};
   RoutingControl routing = {};
 
   int64_t size() const { return tokens.dim(0); }

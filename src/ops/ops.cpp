@@ -7,14 +7,13 @@ namespace switchyard {
 namespace {
 
 // x weight^T (+ bias)
-Tensor matmul(Context& c, const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  Dim T{"T"}, K{"K"}, N{"N"};
+Tensor matmul(Context& c, const Tensor& x, const Weight& weight, const Tensor& bias) {
+  Dim T{"T"}, K{"K", weight.cols()}, N{"N", weight.rows()};
   check_shape("linear", "x", x, {&T, &K});
-  check_shape("linear", "weight", weight, {&N, &K});
   if (bias) check_shape("linear", "bias", bias, {&N});
-  Tensor out = make_result(c, {T.value, N.value}, {&x, &weight, &bias});
+  Tensor out = make_result(c, {T.value, N.value}, {&x, &weight.plain, &bias});
   c.backend.linear({.x = x.f32(),
-                    .weight = matrix_of(weight),
+                    .weight = weight.matrix(),
                     .bias = bias ? bias.data() : nullptr,
                     .bias_dtype = bias.dtype(),
                     .rows = T.value,
@@ -23,9 +22,9 @@ Tensor matmul(Context& c, const Tensor& x, const Tensor& weight, const Tensor& b
   c.tape->record(out, [=](Context& b, const float* d_out) {
     if (float* d_x = gradient(b, x)) {
       b.backend.linear_backward_input(
-          {.d_out = d_out, .weight = matrix_of(weight), .rows = T.value, .d_x = d_x});
+          {.d_out = d_out, .weight = weight.matrix(), .rows = T.value, .d_x = d_x});
     }
-    float* d_weight = gradient(b, weight);
+    float* d_weight = gradient(b, weight.plain);
     float* d_bias = gradient(b, bias);
     if (d_weight == nullptr && d_bias == nullptr) return;
     b.backend.linear_backward_weight({.d_out = d_out,
@@ -39,26 +38,27 @@ Tensor matmul(Context& c, const Tensor& x, const Tensor& weight, const Tensor& b
   return out;
 }
 
-}  // namespace
-
-Matrix matrix_of(const Tensor& weight) {
-  SY_CHECK(weight.shape().rank() == 2, "a matrix of shape {}", to_string(weight.shape()));
-  return {.data = weight.data(), .dtype = weight.dtype(), .rows = weight.dim(0), .cols = weight.dim(1)};
+Tensor upload(Context& c, DType dtype, const void* values, size_t count) {
+  Tensor out = Tensor::empty(c.arena, dtype, {static_cast<int64_t>(count)});
+  c.backend.copy_from_host(out.mutable_data(), values, out.bytes());
+  return out;
 }
 
-Tensor embedding(Context& c, const Tensor& ids, const Tensor& table) {
-  Dim T{"T"}, V{"V"}, D{"D"};
+}  // namespace
+
+Tensor embedding(Context& c, const Tensor& ids, const Weight& table) {
+  Dim T{"T"};
+  const int64_t D = table.cols();
   check_shape("embedding", "ids", ids, {&T});
-  check_shape("embedding", "table", table, {&V, &D});
-  Tensor out = make_result(c, {T.value, D.value}, {&table});
-  c.backend.embedding({.table = matrix_of(table), .ids = ids.i32(), .tokens = T.value, .out = out.f32()});
+  Tensor out = make_result(c, {T.value, D}, {&table.plain});
+  c.backend.embedding({.table = table.matrix(), .ids = ids.i32(), .tokens = T.value, .out = out.f32()});
   if (is_taped(c, out)) {
     c.tape->record(out, [=](Context& b, const float* d_out) {
       b.backend.embedding_backward({.ids = ids.i32(),
                                     .d_out = d_out,
                                     .tokens = T.value,
-                                    .hidden = D.value,
-                                    .d_table = gradient(b, table)});
+                                    .hidden = D,
+                                    .d_table = gradient(b, table.plain)});
     });
   }
   return out;
@@ -168,6 +168,53 @@ Tensor gather_rows(Context& c, const Tensor& x, const Tensor& index) {
   return out;
 }
 
+namespace {
+
+// Copies columns of x into columns of `out`, which make_result has made of it.
+void copy_columns(Context& c, const Tensor& x, int64_t from, const Tensor& out, int64_t to, int64_t cols) {
+  const int64_t x_stride = x.dim(1);
+  const int64_t out_stride = out.dim(1);
+  const int64_t rows = x.dim(0);
+  c.backend.copy_columns({.x = x.f32() + from,
+                          .x_stride = x_stride,
+                          .rows = rows,
+                          .cols = cols,
+                          .accumulate = false,
+                          .out = out.f32() + to,
+                          .out_stride = out_stride});
+  if (!is_taped(c, out) || !x.requires_grad()) return;
+  c.tape->record(out, [=](Context& b, const float* d_out) {
+    b.backend.copy_columns({.x = d_out + to,
+                            .x_stride = out_stride,
+                            .rows = rows,
+                            .cols = cols,
+                            .accumulate = true,
+                            .out = gradient(b, x) + from,
+                            .out_stride = x_stride});
+  });
+}
+
+}  // namespace
+
+Tensor columns(Context& c, const Tensor& x, int64_t begin, int64_t end) {
+  Dim T{"T"}, N{"N"};
+  check_shape("columns", "x", x, {&T, &N});
+  SY_CHECK(0 <= begin && begin <= end && end <= N.value, "columns [{}, {}) of {}", begin, end, N.value);
+  Tensor out = make_result(c, {T.value, end - begin}, {&x});
+  copy_columns(c, x, begin, out, 0, end - begin);
+  return out;
+}
+
+Tensor concat_columns(Context& c, const Tensor& a, const Tensor& b) {
+  Dim T{"T"}, N{"N"}, M{"M"};
+  check_shape("concat_columns", "a", a, {&T, &N});
+  check_shape("concat_columns", "b", b, {&T, &M});
+  Tensor out = make_result(c, {T.value, N.value + M.value}, {&a, &b});
+  copy_columns(c, a, 0, out, 0, N.value);
+  copy_columns(c, b, 0, out, N.value, M.value);
+  return out;
+}
+
 Tensor cross_entropy(Context& c, const Tensor& logits, const Tensor& targets) {
   Dim T{"T"}, V{"V"};
   check_shape("cross_entropy", "logits", logits, {&T, &V});
@@ -190,9 +237,11 @@ Tensor cross_entropy(Context& c, const Tensor& logits, const Tensor& targets) {
 }
 
 Tensor upload(Context& c, std::span<const int32_t> values) {
-  Tensor out = Tensor::empty(c.arena, DType::kI32, {static_cast<int64_t>(values.size())});
-  c.backend.copy_from_host(out.mutable_data(), values.data(), out.bytes());
-  return out;
+  return upload(c, DType::kI32, values.data(), values.size());
+}
+
+Tensor upload(Context& c, std::span<const float> values) {
+  return upload(c, DType::kF32, values.data(), values.size());
 }
 
 }  // namespace switchyard

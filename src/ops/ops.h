@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 
 #include "ops/context.h"
 
@@ -18,25 +19,27 @@ struct Lora {
 
 // y = x weight^T + bias (+ lora). Models never mention LoRA: it lives here.
 struct Linear {
-  Tensor weight;  // [N, K]
+  Weight weight;  // [N, K]
   Tensor bias;    // [N] or absent
   std::optional<Lora> lora;
+  std::string name = {};  // in the checkpoint, such as "model.layers.0.self_attn.q_proj"
 };
 
-Matrix matrix_of(const Tensor& weight);  // a [rows, cols] tensor as the backend takes it
-
-Tensor embedding(Context& c, const Tensor& ids, const Tensor& table);                // [T], [V, D] -> [T, D]
+Tensor embedding(Context& c, const Tensor& ids, const Weight& table);                // [T], [V, D] -> [T, D]
 Tensor rms_norm(Context& c, const Tensor& x, const Tensor& weight, float eps);       // [T, D], [D] -> [T, D]
 Tensor linear(Context& c, const Tensor& x, const Linear& w);                         // [T, K] -> [T, N]
 Tensor add(Context& c, const Tensor& a, const Tensor& b, float scale = 1.0f);        // a + scale * b
 Tensor swiglu(Context& c, const Tensor& gate, const Tensor& up);                     // silu(gate) * up
 Tensor gated_add(Context& c, const Tensor& a, const Tensor& b, const Tensor& gate);  // a + sigmoid(gate) * b
 Tensor gather_rows(Context& c, const Tensor& x, const Tensor& index);                // x[index]
+Tensor columns(Context& c, const Tensor& x, int64_t begin, int64_t end);             // x[:, begin:end]
+Tensor concat_columns(Context& c, const Tensor& a, const Tensor& b);  // [T, N], [T, M] -> [T, N + M]
 
 // Mean over rows with target >= 0 of the negative log likelihood. [T, V], [T] -> [1]
 Tensor cross_entropy(Context& c, const Tensor& logits, const Tensor& targets);
 
-// A temporary with the given int32 values on the device.
+// A temporary with the given values on the device.
 Tensor upload(Context& c, std::span<const int32_t> values);
+Tensor upload(Context& c, std::span<const float> values);
 
 }  // namespace switchyard

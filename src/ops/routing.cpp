@@ -174,14 +174,15 @@ Tensor dispatch(Context& c, const Tensor& x, const DispatchPlan& plan) {
   return out;
 }
 
-ExpertMatrices::ExpertMatrices(Backend& backend, Arena& arena, std::vector<Tensor> weights)
+ExpertMatrices::ExpertMatrices(Backend& backend, Arena& arena, std::vector<Weight> weights)
     : weights_(std::move(weights)) {
   SY_CHECK(!weights_.empty(), "experts without a {}", "weight");
   std::vector<Matrix> table;
-  for (const Tensor& weight : weights_) {
-    SY_CHECK(weight.shape() == weights_.front().shape(), "experts of shapes {} and {}",
-             to_string(weight.shape()), to_string(weights_.front().shape()));
-    table.push_back(matrix_of(weight));
+  for (const Weight& weight : weights_) {
+    SY_CHECK(weight.rows() == out_features() && weight.cols() == in_features(),
+             "an expert of shape [{}, {}] among others of [{}, {}]", weight.rows(), weight.cols(),
+             out_features(), in_features());
+    table.push_back(weight.matrix());
   }
   const auto bytes = static_cast<int64_t>(table.size() * sizeof(Matrix));
   table_ = Tensor::empty(arena, DType::kU8, {bytes});
@@ -189,7 +190,7 @@ ExpertMatrices::ExpertMatrices(Backend& backend, Arena& arena, std::vector<Tenso
 }
 
 bool ExpertMatrices::any_requires_grad() const {
-  for (const Tensor& weight : weights_) {
+  for (const Weight& weight : weights_) {
     if (weight.requires_grad()) return true;
   }
   return false;
@@ -200,8 +201,8 @@ namespace {
 // A device array of E gradient pointers, null for frozen experts.
 Tensor gradient_table(Context& c, const ExpertMatrices& weights) {
   std::vector<float*> pointers;
-  for (const Tensor& weight : weights.weights())
-    pointers.push_back(gradient(c, weight));
+  for (const Weight& weight : weights.weights())
+    pointers.push_back(gradient(c, weight.plain));
   const auto bytes = static_cast<int64_t>(pointers.size() * sizeof(float*));
   Tensor table = Tensor::empty(c.arena, DType::kU8, {bytes});
   c.backend.copy_from_host(table.mutable_data(), pointers.data(), bytes);

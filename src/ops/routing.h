@@ -61,17 +61,17 @@ class ExpertMatrices {
  public:
   ExpertMatrices() = default;
   // Keeps a table of the matrices on the device, in memory of `arena`. At least one weight.
-  ExpertMatrices(Backend& backend, Arena& arena, std::vector<Tensor> weights);
+  ExpertMatrices(Backend& backend, Arena& arena, std::vector<Weight> weights);
 
   int64_t count() const { return static_cast<int64_t>(weights_.size()); }
-  int64_t out_features() const { return weights_.front().dim(0); }
-  int64_t in_features() const { return weights_.front().dim(1); }
-  const std::vector<Tensor>& weights() const { return weights_; }
+  int64_t out_features() const { return weights_.front().rows(); }
+  int64_t in_features() const { return weights_.front().cols(); }
+  const std::vector<Weight>& weights() const { return weights_; }
   const Matrix* table() const { return static_cast<const Matrix*>(table_.data()); }
   bool any_requires_grad() const;
 
  private:
-  std::vector<Tensor> weights_;  // E times [N, K']
+  std::vector<Weight> weights_;  // E times [N, K']
   Tensor table_;                 // bytes of E Matrix structs
 };
 

@@ -149,7 +149,7 @@ TEST_F(KvCache, AStepListsTokensPositionsSequencesAndBlocks) {
   StepBuilder step;
   step.add(std::vector<int32_t>{10, 11, 12}, 0, one, Logits::kNone);
   step.add(std::vector<int32_t>{20, 21}, 7, other, Logits::kLast);
-  step.add(std::vector<int32_t>{30, 31}, 1, one, Logits::kAll);
+  step.add(std::vector<int32_t>{30, 31}, 1, one, Logits::kAll, 2);
   EXPECT_EQ(step.tokens(), 7);
   EXPECT_EQ(step.logit_rows(), 3);
 
@@ -166,6 +166,8 @@ TEST_F(KvCache, AStepListsTokensPositionsSequencesAndBlocks) {
   EXPECT_THAT(std::vector<int32_t>(table.begin() + 3, table.begin() + 6),
               testing::ElementsAreArray(other.blocks()));
   EXPECT_EQ(table[6], one.blocks()[0]);
+  // A prompt of 3, one that ends at 9, and one of 2 with a token behind it.
+  EXPECT_THAT(batch.rope_lengths, ElementsAre(3, 3, 3, 9, 9, 2, 3));
 }
 
 TEST(TokenIds, OutsideTheVocabularyAreRefused) {

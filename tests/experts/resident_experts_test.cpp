@@ -41,7 +41,7 @@ class ResidentExpertsForward : public ResidentExpertsTest, public testing::WithP
 TEST_P(ResidentExpertsForward, IsAPlainLoopOverTokensAndTheirExperts) {
   constexpr int64_t T = 23, D = 12, F = 7, E = 5, K = 3;
   std::vector<Values> gate, up, down;
-  std::vector<Tensor> gate_tensors, up_tensors, down_tensors;
+  std::vector<Weight> gate_tensors, up_tensors, down_tensors;
   for (int64_t e = 0; e < E; ++e) {
     const auto seed = static_cast<uint32_t>(10 * e);
     gate_tensors.push_back(tensor(gate.emplace_back(uniform(seed, F * D)), {F, D}));

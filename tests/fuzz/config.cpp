@@ -52,7 +52,7 @@ void read_config(const ConfigReader& config) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   attempt([&] {
-    for (const auto& [tensor, shard] : parse_checkpoint_index(text, "input").shard_of) {
+    for (const auto& [tensor, shard] : parse_checkpoint_index(text, "input", ".safetensors").shard_of) {
       require(shard.find('/') == std::string::npos && shard != "..");
     }
   });

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "base/error.h"
 #include "io/checkpoint_index.h"
 #include "support/expect_error.h"
+#include "support/pytorch_bytes.h"
 #include "support/safetensors_bytes.h"
 #include "support/temp_folder.h"
 
@@ -86,10 +88,72 @@ TEST(Checkpoint, SaysWhatItLookedFor) {
   expect_error([&] { Checkpoint::open(folder.path("none")); },
                folder.path("none") + ": expected a model folder, got nothing there");
   expect_error([&] { Checkpoint::open(folder.write("file", "x")); }, "expected a model folder, got a file");
-  expect_open_error(folder, "expected model.safetensors or model.safetensors.index.json, got neither");
-  folder.write("pytorch_model.bin", "x");
+  expect_open_error(folder,
+                    "expected model.safetensors or model.safetensors.index.json or pytorch_model.bin or "
+                    "pytorch_model.bin.index.json, got none of them");
+  folder.write("training_args.bin", "x");
   folder.write("model.gguf", "x");
-  expect_open_error(folder, "got model.gguf, pytorch_model.bin (this format is not supported yet)");
+  expect_open_error(folder, "got model.gguf, training_args.bin, which is not read");
+}
+
+// A dictionary of one-byte tensors with these names, element i being '0' + i.
+std::string pytorch_shard(const std::vector<std::string>& names) {
+  std::vector<std::pair<std::string, std::string>> items;
+  std::map<std::string, std::string> storages;
+  for (const std::string& name : names) {
+    items.emplace_back(name, PickledTensor{"ByteStorage", name, 1, 0, {1}, {1}}.pickle());
+    storages[name] = std::string(1, static_cast<char>('0' + storages.size()));
+  }
+  return pytorch_bytes(pickled_dictionary(items), storages);
+}
+
+TEST(Checkpoint, ReadsPytorchFilesAfterSafetensors) {
+  const TempFolder folder;
+  const auto names = [&] { return Checkpoint::open(folder.path()).names(); };
+  folder.write("a.bin", pytorch_shard({"in_shard", "in_shard_too"}));
+  folder.write("pytorch_model.bin.index.json",
+               R"({"weight_map": {"in_shard": "a.bin", "in_shard_too": "a.bin"}})");
+  EXPECT_THAT(names(), ElementsAre("in_shard", "in_shard_too"));
+  EXPECT_EQ(*Checkpoint::open(folder.path()).tensor("in_shard_too").data, std::byte{'1'});
+  folder.write("pytorch_model.bin", pytorch_shard({"in_bin"}));
+  EXPECT_THAT(names(), ElementsAre("in_bin"));
+  folder.write("1.safetensors", shard({"in_safetensors_shard"}));
+  folder.write(kIndex, R"({"weight_map": {"in_safetensors_shard": "1.safetensors"}})");
+  EXPECT_THAT(names(), ElementsAre("in_safetensors_shard"));
+  folder.write("model.safetensors", shard({"in_safetensors"}));
+  EXPECT_THAT(names(), ElementsAre("in_safetensors"));
+  EXPECT_THAT(
+      Checkpoint::open(folder.path()).notes(),
+      ElementsAre(
+          testing::HasSubstr("both model.safetensors and model.safetensors.index.json are present: model."),
+          testing::HasSubstr("both model.safetensors and pytorch_model.bin are present"),
+          testing::HasSubstr("both model.safetensors and pytorch_model.bin.index.json are present")));
+}
+
+TEST(Checkpoint, ChecksPytorchShards) {
+  const TempFolder folder;
+  folder.write("a.bin", pytorch_shard({"a", "b"}));
+  const auto with_index = [&](const std::string& map) {
+    folder.write("pytorch_model.bin.index.json", R"({"weight_map": {)" + map + "}}");
+  };
+  with_index(R"("a": "a.bin")");
+  expect_open_error(folder,
+                    "a.bin: expected only the tensors that pytorch_model.bin.index.json maps to it, got "
+                    "tensor 'b', which is not in the index");
+  with_index(R"("a": "a.bin", "b": "a.safetensors")");
+  expect_open_error(folder, "tensor 'b': expected the plain name of a .bin file in this folder, got ");
+}
+
+TEST(Checkpoint, NotesTensorsThatWereCopied) {
+  const TempFolder folder;
+  const PickledTensor transposed = {"ByteStorage", "0", 6, 0, {3, 2}, {1, 3}};
+  folder.write("pytorch_model.bin",
+               pytorch_bytes(pickled_dictionary({{"t", transposed.pickle()}}), {{"0", "012345"}}));
+  const Checkpoint checkpoint = Checkpoint::open(folder.path());
+  EXPECT_EQ(std::memcmp(checkpoint.tensor("t").data, "031425", 6), 0);
+  EXPECT_THAT(
+      checkpoint.notes(),
+      ElementsAre(testing::HasSubstr("1 tensors of 6 bytes are not contiguous and were copied into memory")));
 }
 
 TEST(Checkpoint, DoesNotSkipADanglingLink) {
@@ -144,7 +208,7 @@ TEST(Checkpoint, SaysThatAShardWasCut) {
 TEST(CheckpointIndex, RefusesBrokenIndexes) {
   const auto refuse = [](const std::string& text, const std::string& part) {
     SCOPED_TRACE(text);
-    expect_error([&] { parse_checkpoint_index(text, "i.json"); }, "i.json: " + part);
+    expect_error([&] { parse_checkpoint_index(text, "i.json", ".safetensors"); }, "i.json: " + part);
   };
   refuse("[]", "expected an object with 'weight_map', got []");
   refuse("{}", "expected a key 'weight_map', got an object of 0 keys");
@@ -171,10 +235,11 @@ TEST(CheckpointIndex, RefusesBrokenIndexes) {
 }
 
 TEST(CheckpointIndex, ReadsAnIntegralFloatAsTotalSize) {
-  EXPECT_EQ(parse_checkpoint_index(
-                R"({"weight_map": {"a": "1.safetensors"}, "metadata": {"total_size": 3e9}})", "i")
-                .total_size_bytes,
-            3'000'000'000);
+  EXPECT_EQ(
+      parse_checkpoint_index(R"({"weight_map": {"a": "1.safetensors"}, "metadata": {"total_size": 3e9}})",
+                             "i", ".safetensors")
+          .total_size_bytes,
+      3'000'000'000);
 }
 
 TEST(Checkpoint, OpensTheGoldenFolders) {

@@ -1,5 +1,6 @@
 #include "models/accounting.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -37,8 +38,9 @@ TEST(Accounting, OfAGoldenModelCountsItsFile) {
     }
     EXPECT_EQ(components, elements) << name;
     EXPECT_DOUBLE_EQ(active, accounting.sum.active) << name;
+    const ModelShape& s = model->shape();
     const double sleeping =
-        1.0 - static_cast<double>(model->shape().top_k) / static_cast<double>(model->shape().experts);
+        s.experts == 0 ? 0.0 : 1.0 - static_cast<double>(s.top_k) / static_cast<double>(s.experts);
     EXPECT_DOUBLE_EQ(active, static_cast<double>(elements) -
                                  sleeping * static_cast<double>(total(accounting, Component::kExperts)))
         << name;
@@ -55,8 +57,7 @@ Accounting account_config(const std::string& name, const std::function<void(cons
   return account(*model);
 }
 
-// The published "14.3B parameters in total and 2.7B activated" and "57.4B" and "14B": from the configs alone.
-TEST(Accounting, OfPublishedModels) {
+TEST(Accounting, OfAPublishedModelByComponent) {
   const Accounting small = account_config("qwen1.5-moe-a2.7b", [](const Model& model) {
     EXPECT_EQ(model.shape().kv_bytes_per_token(DType::kBF16), 24 * 2 * 2048 * 2);
   });
@@ -71,12 +72,48 @@ TEST(Accounting, OfPublishedModels) {
   EXPECT_EQ(total(small, Component::kNorm), 49 * 2048);
   EXPECT_EQ(total(small, Component::kDense), 0);
   EXPECT_EQ(small.stored_bytes, small.sum.total * 2);
+}
 
-  const Accounting large = account_config("qwen2-57b-a14b", [](const Model& model) {
-    EXPECT_EQ(model.shape().kv_bytes_per_token(DType::kBF16), 28 * 2 * 512 * 2);
+// Totals and parameters active per token as the models' authors publish them, to the last digit given.
+struct Published {
+  const char* config;
+  double total;          // in billions
+  double active;         // in billions
+  double digit;          // of both figures
+  bool count_embedding;  // whether the authors count the input embedding as active
+  int64_t kv_elements;   // cached per token
+};
+
+class PublishedModel : public testing::TestWithParam<Published> {};
+
+INSTANTIATE_TEST_SUITE_P(All, PublishedModel,
+                         testing::Values(Published{"qwen1.5-moe-a2.7b", 14.3, 2.7, 0.1, true, 24 * 2 * 2048},
+                                         Published{"qwen2-57b-a14b", 57.4, 14.2, 0.1, true, 28 * 2 * 512},
+                                         Published{"qwen3-30b-a3b", 30.5, 3.3, 0.1, true, 48 * 2 * 512},
+                                         Published{"qwen3-235b-a22b", 235, 22, 1, true, 94 * 2 * 512},
+                                         Published{"mixtral-8x7b", 46.7, 12.9, 0.1, true, 32 * 2 * 1024},
+                                         Published{"mixtral-8x22b", 141, 39, 1, true, 56 * 2 * 1024},
+                                         Published{"deepseek-moe-16b", 16.4, 2.8, 0.1, true, 28 * 2 * 2048},
+                                         Published{"deepseek-v2-lite", 15.7, 2.4, 0.1, false, 27 * 576},
+                                         Published{"deepseek-v2", 236, 21, 1, true, 60 * 576},
+                                         Published{"deepseek-v3", 671, 37, 1, false, 61 * 576},
+                                         Published{"olmoe-1b-7b", 6.9, 1.3, 0.1, true, 16 * 2 * 2048}),
+                         [](const auto& instance) {
+                           std::string name = instance.param.config;
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
+                           return name;
+                         });
+
+TEST_P(PublishedModel, HasThePublishedParameters) {
+  const Published& p = GetParam();
+  const Accounting counted = account_config(p.config, [&](const Model& model) {
+    EXPECT_EQ(model.shape().kv_bytes_per_token(DType::kBF16), p.kv_elements * 2);
   });
-  EXPECT_EQ(std::lround(static_cast<double>(large.sum.total) / 1e8), 574);
-  EXPECT_EQ(std::lround(large.sum.active / 1e8), 142);
+  double active = counted.sum.active;
+  if (!p.count_embedding) active -= static_cast<double>(total(counted, Component::kEmbedding));
+  EXPECT_NEAR(static_cast<double>(counted.sum.total) / 1e9, p.total, p.digit / 2);
+  EXPECT_NEAR(active / 1e9, p.active, p.digit / 2);
 }
 
 // Layers numbered from 1 that are no multiple of the step are dense; so all are with a step of 4.

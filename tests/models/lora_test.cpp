@@ -24,7 +24,8 @@ std::map<std::string, Lora> attach(Model& model, Backend& backend, Arena& arena,
     return t;
   };
   std::map<std::string, Lora> attached;
-  model.visit_linears([&](const std::string& name, Linear& linear) {
+  model.visit_linears([&](Linear& linear) {
+    const std::string& name = linear.name;
     const auto a = weights.find("base_model.model." + name + ".lora_A.weight");
     if (a == weights.end()) return;
     const auto& b = weights.at("base_model.model." + name + ".lora_B.weight");
@@ -54,7 +55,7 @@ TEST_P(LoraTest, LogitsAreThoseOfPeft) {
   const std::vector<float> with = all_logits(*backend_, *model_, sequences_);
   EXPECT_LE(largest_difference(with, want_.at("logits").values), 1e-4);
   EXPECT_GE(largest_difference(without, with), 1e-2) << "the adapter changes nothing: the test shows nothing";
-  model_->visit_linears([](const std::string&, Linear& linear) { linear.lora.reset(); });
+  model_->visit_linears([](Linear& linear) { linear.lora.reset(); });
   EXPECT_EQ(all_logits(*backend_, *model_, sequences_), without);
 }
 
@@ -96,8 +97,9 @@ TEST(VisitLinears, ReachesEveryLinearLayerOnce) {
       want[tied_output ? "lm_head.weight" : parameter.name] = parameter.tensor.data();
     }
     std::map<std::string, const void*> visited;
-    model->visit_linears([&](const std::string& name, Linear& linear) {
-      EXPECT_TRUE(visited.emplace(name + ".weight", linear.weight.data()).second) << "twice: " << name;
+    model->visit_linears([&](Linear& linear) {
+      const std::string& name = linear.name;
+      EXPECT_TRUE(visited.emplace(name + ".weight", linear.weight.plain.data()).second) << "twice: " << name;
     });
     EXPECT_EQ(visited, want) << golden_case;
   }

@@ -24,6 +24,7 @@ class Device {
   // A buffer with these elements.
   float* floats(const std::vector<float>& values);
   int32_t* ints(const std::vector<int32_t>& values);
+  uint8_t* bytes(const std::vector<uint8_t>& values);
   // `values` rounded to `dtype`.
   void* weights(const std::vector<float>& values, DType dtype);
   Matrix matrix(const std::vector<float>& values, int64_t rows, int64_t cols, DType dtype);

@@ -337,16 +337,26 @@ GradientCase balance_loss_gradient() {
 
 // ---- attention ------------------------------------------------------------------------------------------
 
-GradientCase rope_gradient() {
+GradientCase rope_gradient(const std::string& name, bool interleaved, int32_t sets) {
   constexpr int64_t T = 3;
   constexpr int64_t H = 2;
   constexpr int64_t A = 4;
-  const auto rope = [](Device& d, const Values& x, float direction) {
+  const auto rope = [=](Device& d, const Values& x, float direction) {
     float* out = d.float_output(T * H * A);
-    d.backend().rope({d.floats(x), d.ints({0, 1, 9}), d.floats({1.0f, 0.1f}), 1.1f, direction, T, H, A, out});
+    d.backend().rope({.x = d.floats(x),
+                      .positions = d.ints({0, 1, 9}),
+                      .inverse_frequencies = d.floats({1.0f, 0.1f, 0.7f, 0.2f}),
+                      .set_of_row = sets > 1 ? d.ints({1, 0, 1}) : nullptr,
+                      .attention_factor = 1.1f,
+                      .direction = direction,
+                      .interleaved = interleaved,
+                      .rows = T,
+                      .heads = H,
+                      .head_dim = A,
+                      .out = out});
     return d.read(out, T * H * A);
   };
-  return {"rope",
+  return {name,
           {uniform(21, T * H * A)},
           [=](Device& d, const std::vector<Values>& in) { return rope(d, in[0], 1); },
           [=](Device& d, const std::vector<Values>&, const Values& d_out, const std::vector<float*>& g) {
@@ -356,7 +366,7 @@ GradientCase rope_gradient() {
 }
 
 struct AttentionSizes {
-  int64_t rows, kv_heads, heads, head_dim, window;
+  int64_t rows, kv_heads, heads, head_dim, value_dim, window;
 };
 
 // Two sequences, each from position 0 on.
@@ -379,17 +389,18 @@ AttentionOutput attend(Device& d, const AttentionSizes& s, const std::vector<Val
   const int64_t max_blocks = (s.rows + kBlockSize - 1) / kBlockSize;
   std::vector<int32_t> table(static_cast<size_t>(2 * max_blocks));
   std::iota(table.begin(), table.end(), 0);
-  const auto cache_size = static_cast<size_t>(2 * max_blocks * kBlockSize * s.kv_heads * s.head_dim);
-  const KvLayer kv{d.floats(Values(cache_size)),
-                   d.floats(Values(cache_size)),
+  const int64_t cached = 2 * max_blocks * kBlockSize * s.kv_heads;
+  const KvLayer kv{d.floats(Values(static_cast<size_t>(cached * s.head_dim))),
+                   d.floats(Values(static_cast<size_t>(cached * s.value_dim))),
                    DType::kF32,
                    kBlockSize,
                    s.kv_heads,
-                   s.head_dim};
+                   s.head_dim,
+                   s.value_dim};
   const StepRows step{d.ints(two_sequences(s.rows, true)), d.ints(two_sequences(s.rows, false)),
                       d.ints(table), s.rows, max_blocks};
   d.backend().kv_write({kv, step, d.floats(in[1]), d.floats(in[2])});
-  const AttentionOutput output{d.float_output(s.rows * s.heads * s.head_dim),
+  const AttentionOutput output{d.float_output(s.rows * s.heads * s.value_dim),
                                d.float_output(s.rows * s.heads)};
   d.backend().attention({d.floats(in[0]), kv, step, s.heads, 0.6f, s.window, output.out, output.log_sum_exp});
   return output;
@@ -397,10 +408,12 @@ AttentionOutput attend(Device& d, const AttentionSizes& s, const std::vector<Val
 
 GradientCase attention_gradient(const std::string& name, AttentionSizes s) {
   const int64_t q_count = s.rows * s.heads * s.head_dim;
-  const int64_t kv_count = s.rows * s.kv_heads * s.head_dim;
+  const int64_t k_count = s.rows * s.kv_heads * s.head_dim;
+  const int64_t v_count = s.rows * s.kv_heads * s.value_dim;
+  const int64_t out_count = s.rows * s.heads * s.value_dim;
   return {name,
-          {uniform(22, q_count), uniform(23, kv_count), uniform(24, kv_count)},
-          [=](Device& d, const std::vector<Values>& in) { return d.read(attend(d, s, in).out, q_count); },
+          {uniform(22, q_count), uniform(23, k_count), uniform(24, v_count)},
+          [=](Device& d, const std::vector<Values>& in) { return d.read(attend(d, s, in).out, out_count); },
           [=](Device& d, const std::vector<Values>& in, const Values& d_out, const std::vector<float*>& g) {
             const AttentionOutput forward = attend(d, s, in);
             d.backend().attention_backward({.q = d.floats(in[0]),
@@ -413,6 +426,7 @@ GradientCase attention_gradient(const std::string& name, AttentionSizes s) {
                                             .heads = s.heads,
                                             .kv_heads = s.kv_heads,
                                             .head_dim = s.head_dim,
+                                            .value_dim = s.value_dim,
                                             .scale = 0.6f,
                                             .window = s.window,
                                             .d_out = d.floats(d_out),
@@ -431,10 +445,12 @@ INSTANTIATE_TEST_SUITE_P(
                       route_gradient({"route_normalized", RouterScore::kSoftmax, true, false}),
                       route_gradient({"route_sigmoid", RouterScore::kSigmoid, false, true}),
                       route_gradient({"route_sigmoid_normalized", RouterScore::kSigmoid, true, true}),
-                      balance_loss_gradient(), rope_gradient(),
-                      attention_gradient("attention", {7, 1, 1, 3, 0}),
-                      attention_gradient("attention_groups", {6, 2, 6, 4, 0}),
-                      attention_gradient("attention_window", {9, 1, 2, 3, 2})),
+                      balance_loss_gradient(), rope_gradient("rope", false, 1),
+                      rope_gradient("rope_interleaved", true, 1), rope_gradient("rope_sets", true, 2),
+                      attention_gradient("attention", {7, 1, 1, 3, 3, 0}),
+                      attention_gradient("attention_groups", {6, 2, 6, 4, 4, 0}),
+                      attention_gradient("attention_window", {9, 1, 2, 3, 3, 2}),
+                      attention_gradient("attention_values", {6, 2, 4, 5, 3, 0})),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

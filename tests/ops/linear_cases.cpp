@@ -54,10 +54,46 @@ OpCase backward_weight_case(Shape3 s) {
           }};
 }
 
+struct HeadShape {
+  int64_t rows, heads, head_rows, first, used, in;
+};
+
+OpCase head_linear_case(HeadShape s, DType dtype, bool transposed) {
+  const std::string name =
+      fmt::format("head_linear_{}_{}x{}heads_{}of{}rows_{}wide{}", switchyard::name(dtype), s.rows, s.heads,
+                  s.used, s.head_rows, s.in, transposed ? "_transposed" : "");
+  return {name, s.rows, true, [=](Device& d, Rows r) -> std::vector<Output> {
+            const int64_t from = s.heads * (transposed ? s.used : s.in);
+            const int64_t to = s.heads * (transposed ? s.in : s.used);
+            const int64_t weight_rows = s.heads * s.head_rows;
+            float* out = d.float_output(r.count() * to);
+            d.backend().head_linear(
+                {.x = d.floats(row_slice(uniform(31, s.rows * from), r.begin, r.end, from)),
+                 .weight = d.matrix(uniform(32, weight_rows * s.in), weight_rows, s.in, dtype),
+                 .rows = r.count(),
+                 .heads = s.heads,
+                 .head_rows = s.head_rows,
+                 .first_row = s.first,
+                 .rows_used = s.used,
+                 .transposed = transposed,
+                 .out = out});
+            return {{"out", d.read(out, r.count() * to), sum_tolerance(transposed ? s.used : s.in)}};
+          }};
+}
+
 }  // namespace
 
 std::vector<OpCase> linear_cases() {
   std::vector<OpCase> cases;
+  for (const int64_t rows : {0, 1, 2, 31, 65}) {
+    for (const bool transposed : {false, true}) {
+      for (const DType dtype : kWeightTypes) {
+        cases.push_back(head_linear_case({rows, 3, 24, 0, 10, 20}, dtype, transposed));
+        cases.push_back(head_linear_case({rows, 5, 33, 17, 16, 65}, dtype, transposed));
+      }
+      cases.push_back(head_linear_case({rows, 16, 256, 128, 128, 512}, DType::kBF16, transposed));
+    }
+  }
   for (const int64_t rows : {0, 1, 2, 3, 5, 31, 33, 64}) {
     for (const Shape3& s : {Shape3{rows, 1, 1}, Shape3{rows, 20, 31}, Shape3{rows, 31, 36},
                             Shape3{rows, 36, 64}, Shape3{rows, 67, 257}}) {

@@ -45,6 +45,7 @@ inline constexpr double kExpTolerance = 16 * 0x1p-24;
 std::vector<OpCase> row_cases();
 std::vector<OpCase> linear_cases();
 std::vector<OpCase> expert_cases();
+std::vector<OpCase> packed_cases();
 std::vector<OpCase> attention_cases();
 std::vector<OpCase> routing_cases();
 

@@ -34,7 +34,8 @@ const std::vector<BackendUnderTest>& backends_under_test() {
 
 std::vector<OpCase> all_cases() {
   std::vector<OpCase> all;
-  for (const auto& part : {row_cases(), linear_cases(), expert_cases(), attention_cases(), routing_cases()})
+  for (const auto& part :
+       {row_cases(), linear_cases(), expert_cases(), packed_cases(), attention_cases(), routing_cases()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

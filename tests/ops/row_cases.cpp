@@ -104,6 +104,24 @@ OpCase gather_rows_case(int64_t rows, int64_t cols) {
           }};
 }
 
+OpCase copy_columns_case(int64_t rows, int64_t cols, bool accumulate) {
+  return {fmt::format("copy_columns_{}x{}{}", rows, cols, accumulate ? "_accumulate" : ""), rows, true,
+          [=](Device& d, Rows r) -> std::vector<Output> {
+            const int64_t x_stride = cols + 3;
+            const int64_t out_stride = cols + 2;  // the two columns beside it stay as they are
+            float* out = d.floats(row_slice(uniform(21, rows * out_stride), r.begin, r.end, out_stride));
+            d.backend().copy_columns(
+                {.x = d.floats(row_slice(uniform(22, rows * x_stride), r.begin, r.end, x_stride)) + 1,
+                 .x_stride = x_stride,
+                 .rows = r.count(),
+                 .cols = cols,
+                 .accumulate = accumulate,
+                 .out = out + 1,
+                 .out_stride = out_stride});
+            return {{"out", d.read(out, r.count() * out_stride), 0}};
+          }};
+}
+
 // Every third row does not count.
 std::vector<int32_t> targets(int64_t rows, int64_t vocab) {
   std::vector<int32_t> out = ids(rows, vocab);
@@ -144,6 +162,8 @@ std::vector<OpCase> row_cases() {
       cases.push_back(swiglu_backward_case(rows, cols));
       cases.push_back(gated_add_case(rows, cols));
       cases.push_back(gather_rows_case(rows, cols));
+      cases.push_back(copy_columns_case(rows, cols, false));
+      cases.push_back(copy_columns_case(rows, cols, true));
       cases.push_back(cross_entropy_case(rows, cols));
     }
   }

@@ -47,7 +47,7 @@ class Block {
     o_ = {.weight = matrix("o", D, H * A), .bias = {}, .lora = {}};
     mlp_norm_ = vector("mlp_norm", D);
     router_ = {.weight = matrix("router", E, D), .bias = {}, .lora = {}};
-    std::vector<Tensor> gate, up, down;
+    std::vector<Weight> gate, up, down;
     for (int64_t e = 0; e < E; ++e) {
       gate.push_back(matrix("expert_gate" + std::to_string(e), F, D));
       up.push_back(matrix("expert_up" + std::to_string(e), F, D));
@@ -61,7 +61,7 @@ class Block {
     shared_down_ = {.weight = matrix("shared_down", D, F), .bias = {}, .lora = {}};
     shared_scale_ = {.weight = matrix("shared_scale", 1, D), .bias = {}, .lora = {}};
     head_ = {.weight = matrix("head", V, D), .bias = {}, .lora = {}};
-    rope_.inverse_frequencies = Tensor::empty(arena_, DType::kF32, {A / 2});
+    rope_.inverse_frequencies = Tensor::empty(arena_, DType::kF32, {1, A / 2});
     const Values frequencies{1.0f, 0.1f};
     backend_.copy_from_host(rope_.inverse_frequencies.mutable_data(), frequencies.data(), A / 2 * 4);
     for (Tensor& cache : cache_)
@@ -90,7 +90,8 @@ class Block {
     Tensor h = rms_norm(c, x, attention_norm_, 1e-6f);
     const Tensor q = rope(c, linear(c, h, q_), batch.positions, rope_, H);
     const Tensor k = rope(c, linear(c, h, k_), batch.positions, rope_, G);
-    const AttentionShape shape{.heads = H, .kv_heads = G, .head_dim = A, .scale = 0.5f, .window = 2};
+    const AttentionShape shape{
+        .heads = H, .kv_heads = G, .head_dim = A, .value_dim = A, .scale = 0.5f, .window = 2};
     x = add(c, x, linear(c, attention(c, q, k, linear(c, h, v_), batch, 0, shape), o_));
     h = rms_norm(c, x, mlp_norm_, 1e-6f);
     const Routing routing = route(c, linear(c, h, router_), {.top_k = K, .normalize = true}, batch, 0);

@@ -39,15 +39,17 @@ Losses training_losses(Context c, const Model& model, const std::vector<std::vec
   }
   Losses losses;
   losses.cross_entropy = cross_entropy(c, run_step(c, model, step, cache), upload(c, targets));
-  losses.balance = balance_loss(c, collector.routings, BalanceLoss::kPooled);
+  losses.total = losses.cross_entropy;
   const auto coefficient = static_cast<float>(model.shape().router_aux_loss_coef);
+  if (collector.routings.empty() || coefficient == 0) return losses;
+  losses.balance = balance_loss(c, collector.routings, BalanceLoss::kPooled);
   losses.total = add(c, losses.cross_entropy, losses.balance, coefficient);
   return losses;
 }
 
 std::vector<float> all_logits(Backend& backend, const Model& model,
                               const std::vector<std::vector<int32_t>>& sequences, int64_t chunk,
-                              int64_t block_size) {
+                              int64_t block_size, std::optional<int64_t> prompt_length) {
   int64_t positions = 0;
   size_t longest = 0;
   for (const auto& tokens : sequences) {
@@ -72,7 +74,7 @@ std::vector<float> all_logits(Backend& backend, const Model& model,
       counts.push_back(end > begin ? end - begin : 0);
       if (counts.back() > 0) {
         step.add(std::span(sequences[i]).subspan(begin, counts.back()), static_cast<int64_t>(begin),
-                 cached[i], Logits::kAll);
+                 cached[i], Logits::kAll, prompt_length.value_or(static_cast<int64_t>(sequences[i].size())));
       }
     }
     const std::vector<float> rows = to_host(backend, run_step(c, model, step, cache));

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,15 +31,16 @@ struct RoutingCollector final : ForwardObserver {
 // As transformers trains: total = next-token cross-entropy + the config's coefficient * pooled balance loss.
 struct Losses {
   Tensor cross_entropy;
-  Tensor balance;
+  Tensor balance;  // absent where the family has none
   Tensor total;
 };
 Losses training_losses(Context c, const Model& model, const std::vector<std::vector<int32_t>>& sequences);
 
 // Logits of every token of every sequence, the sequences batched into one step, or cut into steps of `chunk`
-// tokens of each sequence. Concatenated in sequence order.
+// tokens of each sequence. Concatenated in sequence order. The first `prompt_length` tokens of each sequence
+// are its prompt; all of them are without it.
 std::vector<float> all_logits(Backend& backend, const Model& model,
                               const std::vector<std::vector<int32_t>>& sequences, int64_t chunk = 1 << 30,
-                              int64_t block_size = 16);
+                              int64_t block_size = 16, std::optional<int64_t> prompt_length = std::nullopt);
 
 }  // namespace switchyard

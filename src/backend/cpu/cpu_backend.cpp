@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <numeric>
 
 #include "backend/cpu/parallel.h"
@@ -53,8 +54,11 @@ void CpuBackend::embedding(const EmbeddingArgs& a) {
     SY_CHECK(a.ids[t] >= 0 && a.ids[t] < a.table.rows, "token id {} of a table of {}", a.ids[t],
              a.table.rows);
   }
-  for_ranges(a.tokens, streaming(2 * a.table.cols),
-             [&](int64_t begin, int64_t end) { kernels_.embedding(a, begin, end); });
+  for_ranges(a.tokens, streaming(2 * a.table.cols), [&](int64_t begin, int64_t end) {
+    if (a.table.is_plain()) return kernels_.embedding(a, begin, end);
+    for (int64_t t = begin; t < end; ++t)
+      decode_row(a.table, a.ids[t], 0, a.table.cols, a.out + t * a.table.cols);
+  });
 }
 
 void CpuBackend::rms_norm(const RmsNormArgs& a) {
@@ -89,6 +93,20 @@ void CpuBackend::gather_rows(const GatherRowsArgs& a) {
         std::memset(a.out + i * a.cols, 0, row_bytes);
       } else {
         std::memcpy(a.out + i * a.cols, a.x + a.index[i] * a.cols, row_bytes);
+      }
+    }
+  });
+}
+
+void CpuBackend::copy_columns(const CopyColumnsArgs& a) {
+  for_ranges(a.rows, streaming(2 * a.cols), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const float* x = a.x + t * a.x_stride;
+      float* out = a.out + t * a.out_stride;
+      if (a.accumulate) {
+        std::transform(x, x + a.cols, out, out, std::plus<>());
+      } else {
+        std::copy_n(x, a.cols, out);
       }
     }
   });

@@ -43,6 +43,7 @@ class CpuBackend : public ReferenceBackend {
   void swiglu_backward(const SwigluBackwardArgs&) override;
   void gated_add(const GatedAddArgs&) override;
   void gather_rows(const GatherRowsArgs&) override;
+  void copy_columns(const CopyColumnsArgs&) override;
   void route(const RouteArgs&) override;
   void dispatch_plan(const DispatchPlanArgs&) override;
   void combine(const CombineArgs&) override;
@@ -59,6 +60,7 @@ class CpuBackend : public ReferenceBackend {
   void linear(const LinearArgs&) override;
   void linear_backward_input(const LinearBackwardInputArgs&) override;
   void linear_backward_weight(const LinearBackwardWeightArgs&) override;
+  void head_linear(const HeadLinearArgs&) override;
   void expert_linear(const ExpertLinearArgs&) override;
   void expert_linear_backward_input(const ExpertLinearBackwardInputArgs&) override;
   void expert_linear_backward_weight(const ExpertLinearBackwardWeightArgs&) override;

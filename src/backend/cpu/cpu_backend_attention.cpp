@@ -1,7 +1,6 @@
 // Rotary positions, the cache of keys and values, and attention with its backward pass.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/parallel.h"
@@ -25,16 +24,16 @@ VisibleRows visible_rows(const AttentionBackwardArgs& a, int64_t row) {
 }
 
 // products[h, s] = rows[h] . keys[s] for `group` heads and the visible rows of one key/value head.
-DotBlock head_products(const AttentionBackwardArgs& a, const float* heads, const float* keys,
+DotBlock head_products(const AttentionBackwardArgs& a, const float* heads, const float* keys, int64_t dim,
                        VisibleRows seen, float* products) {
   return {.x = heads,
-          .x_stride = a.head_dim,
+          .x_stride = dim,
           .tokens = a.heads / a.kv_heads,
           .weight = keys,
           .weight_dtype = DType::kF32,
-          .weight_stride = a.kv_heads * a.head_dim,
+          .weight_stride = a.kv_heads * dim,
           .weight_rows = seen.count,
-          .k = a.head_dim,
+          .k = dim,
           .bias = nullptr,
           .out = products,
           .out_stride = seen.count};
@@ -57,8 +56,8 @@ OuterBlock to_heads(const AttentionBackwardArgs& a, const float* factors, const 
 }
 
 // d_keys[s] += sum_h factors[h, s] * heads[h]
-OuterBlock to_keys(const AttentionBackwardArgs& a, const float* factors, const float* heads, VisibleRows seen,
-                   float* d_keys) {
+OuterBlock to_keys(const AttentionBackwardArgs& a, const float* factors, const float* heads, int64_t dim,
+                   VisibleRows seen, float* d_keys) {
   return {.a = factors,
           .a_stride_i = 1,
           .a_stride_j = seen.count,
@@ -66,10 +65,10 @@ OuterBlock to_keys(const AttentionBackwardArgs& a, const float* factors, const f
           .terms = a.heads / a.kv_heads,
           .b = heads,
           .b_dtype = DType::kF32,
-          .b_stride = a.head_dim,
-          .cols = a.head_dim,
+          .b_stride = dim,
+          .cols = dim,
           .out = d_keys,
-          .out_stride = a.kv_heads * a.head_dim};
+          .out_stride = a.kv_heads * dim};
 }
 
 float inner_product(const float* a, const float* b, int64_t count) {
@@ -82,23 +81,46 @@ float inner_product(const float* a, const float* b, int64_t count) {
 // One row and one key/value head; the formulas are at ReferenceBackend::attention_backward.
 void row_gradients(const Kernels& kernels, const AttentionBackwardArgs& a, int64_t row, int64_t g) {
   const int64_t A = a.head_dim;
+  const int64_t B = a.value_dim;
   const int64_t group = a.heads / a.kv_heads;
   const VisibleRows seen = visible_rows(a, row);
   const int64_t first_head = row * a.heads + g * group;
   const int64_t heads = first_head * A;
   const int64_t keys = (seen.first * a.kv_heads + g) * A;
+  const int64_t outs = first_head * B;
+  const int64_t values = (seen.first * a.kv_heads + g) * B;
   float* weights = thread_scratch(2 * group * seen.count);
   float* slopes = weights + group * seen.count;
-  kernels.dot(head_products(a, a.q + heads, a.k + keys, seen, weights));
-  kernels.dot(head_products(a, a.d_out + heads, a.v + keys, seen, slopes));
+  kernels.dot(head_products(a, a.q + heads, a.k + keys, A, seen, weights));
+  kernels.dot(head_products(a, a.d_out + outs, a.v + values, B, seen, slopes));
   for (int64_t h = 0; h < group; ++h) {
-    const float delta = inner_product(a.d_out + heads + h * A, a.out + heads + h * A, A);
+    const float delta = inner_product(a.d_out + outs + h * B, a.out + outs + h * B, B);
     kernels.attention_slopes(weights + h * seen.count, slopes + h * seen.count, seen.count, a.scale,
                              a.log_sum_exp[first_head + h], delta);
   }
-  if (a.d_v != nullptr) kernels.outer(to_keys(a, weights, a.d_out + heads, seen, a.d_v + keys));
-  if (a.d_k != nullptr) kernels.outer(to_keys(a, slopes, a.q + heads, seen, a.d_k + keys));
+  if (a.d_v != nullptr) kernels.outer(to_keys(a, weights, a.d_out + outs, B, seen, a.d_v + values));
+  if (a.d_k != nullptr) kernels.outer(to_keys(a, slopes, a.q + heads, A, seen, a.d_k + keys));
   if (a.d_q != nullptr) kernels.outer(to_heads(a, slopes, a.k + keys, seen, a.d_q + heads));
+}
+
+// The cosines and sines that the kernels for a row take.
+void write_angles(const RopeArgs& a, int64_t row, float* cosines, float* sines) {
+  const int64_t half = a.head_dim / 2;
+  const int64_t set = a.set_of_row == nullptr ? 0 : a.set_of_row[row];
+  for (int64_t i = 0; i < half; ++i) {
+    // The angle is rounded to float32, as every trained checkpoint saw it.
+    const float angle = static_cast<float>(a.positions[row]) * a.inverse_frequencies[set * half + i];
+    const float cosine = std::cos(angle) * a.attention_factor;
+    const float sine = std::sin(angle) * a.attention_factor * a.direction;
+    if (a.interleaved) {
+      cosines[2 * i] = cosines[2 * i + 1] = cosine;
+      sines[2 * i] = -sine;
+      sines[2 * i + 1] = sine;
+    } else {
+      cosines[i] = cosine;
+      sines[i] = sine;
+    }
+  }
 }
 
 }  // namespace
@@ -108,16 +130,12 @@ void CpuBackend::rope(const RopeArgs& a) {
   const int64_t row = a.heads * a.head_dim;
   const double row_nanoseconds = kSinCosNanoseconds * static_cast<double>(half) + streaming(2 * row);
   for_ranges(a.rows, row_nanoseconds, [&](int64_t begin, int64_t end) {
-    float* cosines = thread_scratch(2 * half);
-    float* sines = cosines + half;
+    float* cosines = thread_scratch(2 * a.head_dim);
+    float* sines = cosines + a.head_dim;
+    const auto rotate = a.interleaved ? kernels_.rotate_interleaved : kernels_.rotate_halves;
     for (int64_t t = begin; t < end; ++t) {
-      for (int64_t i = 0; i < half; ++i) {
-        // The angle is rounded to float32, as every trained checkpoint saw it.
-        const float angle = static_cast<float>(a.positions[t]) * a.inverse_frequencies[i];
-        cosines[i] = std::cos(angle) * a.attention_factor;
-        sines[i] = std::sin(angle) * a.attention_factor * a.direction;
-      }
-      kernels_.rotate(a.x + t * row, cosines, sines, a.heads, a.head_dim, a.out + t * row);
+      write_angles(a, t, cosines, sines);
+      rotate(a.x + t * row, cosines, sines, a.heads, a.head_dim, a.out + t * row);
     }
   });
 }
@@ -125,18 +143,19 @@ void CpuBackend::rope(const RopeArgs& a) {
 void CpuBackend::kv_write(const KvWriteArgs& a) {
   SY_CHECK(a.kv.dtype == DType::kF32, "a cache of {}", name(a.kv.dtype));
   const KvLayer& kv = a.kv;
-  const auto head_bytes = static_cast<size_t>(kv.head_dim) * sizeof(float);
-  for_ranges(a.step.rows, streaming(4 * kv.kv_heads * kv.head_dim), [&](int64_t begin, int64_t end) {
+  const int64_t A = kv.head_dim;
+  const int64_t B = kv.value_dim;
+  for_ranges(a.step.rows, streaming(2 * kv.kv_heads * (A + B)), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t position = a.step.positions[t];
       const int64_t block =
           a.step.block_table[a.step.sequences[t] * a.step.max_blocks + position / kv.block_size];
       for (int64_t g = 0; g < kv.kv_heads; ++g) {
-        const int64_t to =
-            ((block * kv.kv_heads + g) * kv.block_size + position % kv.block_size) * kv.head_dim;
-        const int64_t from = (t * kv.kv_heads + g) * kv.head_dim;
-        std::memcpy(static_cast<float*>(kv.keys) + to, a.keys + from, head_bytes);
-        std::memcpy(static_cast<float*>(kv.values) + to, a.values + from, head_bytes);
+        const int64_t to = (block * kv.kv_heads + g) * kv.block_size + position % kv.block_size;
+        const int64_t from = t * kv.kv_heads + g;
+        std::copy_n(a.keys + from * A, A, static_cast<float*>(kv.keys) + to * A);
+        if (kv.values != nullptr)
+          std::copy_n(a.values + from * B, B, static_cast<float*>(kv.values) + to * B);
       }
     }
   });
@@ -169,7 +188,8 @@ void CpuBackend::attention(const AttentionArgs& a) {
   const auto tasks = static_cast<int64_t>(tiles.size()) * G;
   for_tasks(tasks, streaming(2 * seen * a.kv.head_dim), [&](int64_t task) {
     const AttentionRows& tile = tiles[static_cast<size_t>(task / G)];
-    float* scratch = thread_scratch(attention_scratch_floats(tile.rows * group, a.kv.head_dim));
+    float* scratch =
+        thread_scratch(attention_scratch_floats(tile.rows * group, a.kv.head_dim, a.kv.value_dim));
     kernels_.attention(a, tile.row, tile.rows, task % G, scratch);
   });
 }

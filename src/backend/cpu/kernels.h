@@ -64,8 +64,12 @@ struct Kernels {
   void (*outer)(const OuterBlock&);
 
   // One row of [heads, A]. cosines and sines: [A/2] of the row's position, the sign of `direction` included.
-  void (*rotate)(const float* x, const float* cosines, const float* sines, int64_t heads, int64_t head_dim,
-                 float* out);
+  void (*rotate_halves)(const float* x, const float* cosines, const float* sines, int64_t heads,
+                        int64_t head_dim, float* out);
+  // The same with pairs (2i, 2i + 1). cosines and sines: [A], what each value and its neighbour in the pair
+  // are multiplied by, so that the sine of a pair's first value has the other sign.
+  void (*rotate_interleaved)(const float* x, const float* cosines, const float* sines, int64_t heads,
+                             int64_t head_dim, float* out);
   // Rows [row, row + rows) of one sequence, at positions that follow each other, and one key/value head.
   // `scratch`: attention_scratch_floats of the tile's queries.
   void (*attention)(const AttentionArgs&, int64_t row, int64_t rows, int64_t kv_head, float* scratch);
@@ -88,8 +92,8 @@ struct Kernels {
 
 // Positions that attention takes at once, up to an absolute multiple.
 inline constexpr int64_t kAttentionSpan = 256;
-constexpr int64_t attention_scratch_floats(int64_t queries, int64_t head_dim) {
-  return queries * (2 * head_dim + kAttentionSpan + 2);
+constexpr int64_t attention_scratch_floats(int64_t queries, int64_t head_dim, int64_t value_dim) {
+  return queries * (head_dim + value_dim + kAttentionSpan + 2);
 }
 
 const Kernels& kernels_of(Isa isa);  // the machine must have it

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "base/error.h"
 
@@ -61,8 +62,7 @@ void ReferenceBackend::embedding(const EmbeddingArgs& a) {
   for (int64_t t = 0; t < a.tokens; ++t) {
     SY_CHECK(a.ids[t] >= 0 && a.ids[t] < a.table.rows, "token id {} of a table of {}", a.ids[t],
              a.table.rows);
-    for (int64_t d = 0; d < D; ++d)
-      a.out[t * D + d] = element(a.table.data, a.table.dtype, a.ids[t] * D + d);
+    decode_row(a.table, a.ids[t], 0, D, a.out + t * D);
   }
 }
 
@@ -172,16 +172,26 @@ void ReferenceBackend::gather_rows_backward(const GatherRowsBackwardArgs& a) {
   }
 }
 
+void ReferenceBackend::copy_columns(const CopyColumnsArgs& a) {
+  for (int64_t t = 0; t < a.rows; ++t) {
+    for (int64_t i = 0; i < a.cols; ++i) {
+      const float old = a.accumulate ? a.out[t * a.out_stride + i] : 0.0f;
+      a.out[t * a.out_stride + i] = old + a.x[t * a.x_stride + i];
+    }
+  }
+}
+
 void ReferenceBackend::linear(const LinearArgs& a) {
   const int64_t N = a.weight.rows;
   const int64_t K = a.weight.cols;
-  for (int64_t t = 0; t < a.rows; ++t) {
-    for (int64_t n = 0; n < N; ++n) {
+  std::vector<float> row(static_cast<size_t>(K));
+  for (int64_t n = 0; n < N; ++n) {
+    decode_row(a.weight, n, 0, K, row.data());
+    for (int64_t t = 0; t < a.rows; ++t) {
       double sum = 0;
       if (a.bias != nullptr) sum += element(a.bias, a.bias_dtype, n);
-      for (int64_t k = 0; k < K; ++k) {
-        sum += static_cast<double>(a.x[t * K + k]) * element(a.weight.data, a.weight.dtype, n * K + k);
-      }
+      for (int64_t k = 0; k < K; ++k)
+        sum += static_cast<double>(a.x[t * K + k]) * row[static_cast<size_t>(k)];
       a.out[t * N + n] = static_cast<float>(sum);
     }
   }
@@ -190,15 +200,17 @@ void ReferenceBackend::linear(const LinearArgs& a) {
 void ReferenceBackend::linear_backward_input(const LinearBackwardInputArgs& a) {
   const int64_t N = a.weight.rows;
   const int64_t K = a.weight.cols;
-  for (int64_t t = 0; t < a.rows; ++t) {
-    for (int64_t k = 0; k < K; ++k) {
-      double sum = a.d_x[t * K + k];
-      for (int64_t n = 0; n < N; ++n) {
-        sum += static_cast<double>(a.d_out[t * N + n]) * element(a.weight.data, a.weight.dtype, n * K + k);
-      }
-      a.d_x[t * K + k] = static_cast<float>(sum);
+  std::vector<double> sums(a.d_x, a.d_x + a.rows * K);
+  std::vector<float> row(static_cast<size_t>(K));
+  for (int64_t n = 0; n < N; ++n) {
+    decode_row(a.weight, n, 0, K, row.data());
+    for (int64_t t = 0; t < a.rows; ++t) {
+      for (int64_t k = 0; k < K; ++k)
+        sums[static_cast<size_t>(t * K + k)] +=
+            static_cast<double>(a.d_out[t * N + n]) * row[static_cast<size_t>(k)];
     }
   }
+  std::transform(sums.begin(), sums.end(), a.d_x, [](double sum) { return static_cast<float>(sum); });
 }
 
 void ReferenceBackend::linear_backward_weight(const LinearBackwardWeightArgs& a) {
@@ -216,6 +228,30 @@ void ReferenceBackend::linear_backward_weight(const LinearBackwardWeightArgs& a)
         sum += static_cast<double>(a.d_out[t * a.out_features + n]) * a.x[t * a.in_features + k];
       }
       a.d_weight[n * a.in_features + k] = static_cast<float>(sum);
+    }
+  }
+}
+
+void ReferenceBackend::head_linear(const HeadLinearArgs& a) {
+  const int64_t K = a.weight.cols;
+  const int64_t in = a.transposed ? a.rows_used : K;
+  const int64_t out = a.transposed ? K : a.rows_used;
+  std::vector<float> row(static_cast<size_t>(K));
+  for (int64_t h = 0; h < a.heads; ++h) {
+    std::vector<double> sums(static_cast<size_t>(a.rows * out), 0.0);
+    for (int64_t n = 0; n < a.rows_used; ++n) {
+      decode_row(a.weight, h * a.head_rows + a.first_row + n, 0, K, row.data());
+      for (int64_t t = 0; t < a.rows; ++t) {
+        const float* x = a.x + (t * a.heads + h) * in;
+        for (int64_t k = 0; k < K; ++k) {
+          const double w = row[static_cast<size_t>(k)];
+          sums[static_cast<size_t>(t * out + (a.transposed ? k : n))] += w * x[a.transposed ? n : k];
+        }
+      }
+    }
+    for (int64_t t = 0; t < a.rows; ++t) {
+      for (int64_t i = 0; i < out; ++i)
+        a.out[(t * a.heads + h) * out + i] = static_cast<float>(sums[static_cast<size_t>(t * out + i)]);
     }
   }
 }

@@ -30,9 +30,11 @@ class ReferenceBackend : public Backend {
   void gated_add_backward(const GatedAddBackwardArgs&) override;
   void gather_rows(const GatherRowsArgs&) override;
   void gather_rows_backward(const GatherRowsBackwardArgs&) override;
+  void copy_columns(const CopyColumnsArgs&) override;
   void linear(const LinearArgs&) override;
   void linear_backward_input(const LinearBackwardInputArgs&) override;
   void linear_backward_weight(const LinearBackwardWeightArgs&) override;
+  void head_linear(const HeadLinearArgs&) override;
   void cross_entropy(const CrossEntropyArgs&) override;
   void cross_entropy_backward(const CrossEntropyBackwardArgs&) override;
 

@@ -47,7 +47,7 @@ std::vector<JsonStream> BpeTables::streams(const JsonPlace& model) {
           {{model.path, "merges"}, Json::value_t::array, add_merge}};
 }
 
-Bpe::Bpe(const Json& model, BpeTables tables, const JsonPlace& place, bool words_are_byte_level)
+Bpe::Bpe(const Json& model, BpeTables tables, const JsonPlace& place)
     : vocabulary_(std::move(tables.vocabulary)), place_(place) {
   const JsonObject object = checked_model(model, place);
   fuse_unk_ = object.boolean_or("fuse_unk", false);
@@ -59,7 +59,7 @@ Bpe::Bpe(const Json& model, BpeTables tables, const JsonPlace& place, bool words
       object.place("unk_token").refuse("a token of the vocabulary", describe(object.at("unk_token")));
   }
   add_merges(tables.merges, object.place("merges"));
-  find_bytes(object.place("vocab"), words_are_byte_level);
+  find_bytes(object.place("vocab"));
 }
 
 void Bpe::add_merges(const MergeList& merges, const JsonPlace& place) {
@@ -79,22 +79,17 @@ void Bpe::add_merges(const MergeList& merges, const JsonPlace& place) {
   });
 }
 
-void Bpe::find_bytes(const JsonPlace& place, bool words_are_byte_level) {
+void Bpe::find_bytes(const JsonPlace& place) {
   short_ids_.assign(kShortChars, kMissing);
   for (char32_t c = 0; c < kShortChars; ++c) {
     std::string text;
     append_char(c, text);
     short_ids_[c] = vocabulary_.find(text).value_or(kMissing);
   }
-  const bool needs_alphabet = words_are_byte_level && !unk_id_ && !byte_fallback_;
-  if (byte_fallback_) byte_ids_.assign(256, kMissing);
+  if (!byte_fallback_) return;
+  byte_ids_.assign(256, kMissing);
   for (int byte = 0; byte < 256; ++byte) {
     if (!occurs_in_utf8(static_cast<uint8_t>(byte))) continue;
-    const char32_t c = byte_to_char(static_cast<uint8_t>(byte));
-    if (needs_alphabet && short_ids_[c] == kMissing) {
-      place.refuse("a token for every byte", fmt::format("none for byte 0x{:02X}", byte));
-    }
-    if (!byte_fallback_) continue;
     const std::string token = fmt::format("<0x{:02X}>", byte);
     const auto id = vocabulary_.find(token);
     if (!id) place.refuse("a token for every byte, as byte_fallback needs", fmt::format("no '{}'", token));

@@ -29,10 +29,9 @@ struct BpeTables {
 class Bpe {
  public:
   // Throws Error for other model types, unknown keys, options that change the meaning and are not supported
-  // (dropout, subword prefixes and suffixes), merges of or into tokens that the vocabulary lacks, and missing
-  // bytes: all 256 but those that UTF-8 never contains are needed for byte_fallback, and without an unk_token
-  // for words in the byte alphabet (`words_are_byte_level`).
-  Bpe(const Json& model, BpeTables tables, const JsonPlace& place, bool words_are_byte_level);
+  // (dropout, subword prefixes and suffixes), merges of or into tokens that the vocabulary lacks, and bytes
+  // missing for byte_fallback: all 256 but those that UTF-8 never contains are needed.
+  Bpe(const Json& model, BpeTables tables, const JsonPlace& place);
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
@@ -45,7 +44,7 @@ class Bpe {
 
  private:
   void add_merges(const MergeList& merges, const JsonPlace& place);
-  void find_bytes(const JsonPlace& place, bool words_are_byte_level);
+  void find_bytes(const JsonPlace& place);
   std::optional<int32_t> id_of_char(std::string_view word, size_t begin, size_t end) const;
   void append_symbols(std::string_view word, Scratch& scratch) const;
   void merge(Scratch& scratch) const;

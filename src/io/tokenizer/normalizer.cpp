@@ -20,13 +20,6 @@ class Sequence : public Normalizer {
     }
   }
 
-  bool makes_byte_level() const override {
-    for (const auto& step : steps_) {
-      if (step->makes_byte_level()) return true;
-    }
-    return false;
-  }
-
  private:
   std::vector<std::unique_ptr<const Normalizer>> steps_;
 };
@@ -52,7 +45,6 @@ class ByteLevelNormalizer : public Normalizer {
     append_byte_level(text.text, out);
     text.text = std::move(out);
   }
-  bool makes_byte_level() const override { return true; }
 };
 
 class Prepend : public Normalizer {

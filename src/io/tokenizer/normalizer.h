@@ -29,9 +29,6 @@ class Normalizer {
 
   // `is_start` is false for a text that continues another one: nothing is prepended to it.
   virtual void apply(NormalizedText& text, bool is_start) const = 0;
-
-  // Whether the result consists of the byte alphabet (see byte_level.h).
-  virtual bool makes_byte_level() const { return false; }
 };
 
 // Throws Error for a type or key that is not known. `value` null means that there is no normalizer, and gives

@@ -56,12 +56,6 @@ class Sequence : public PreTokenizer {
     for (const auto& step : steps_)
       step->apply(split);
   }
-  bool makes_byte_level() const override {
-    for (const auto& step : steps_) {
-      if (step->makes_byte_level()) return true;
-    }
-    return false;
-  }
 
  private:
   std::vector<std::unique_ptr<const PreTokenizer>> steps_;
@@ -101,8 +95,6 @@ class ByteLevel : public PreTokenizer {
       append_byte_level(text, out);
     });
   }
-
-  bool makes_byte_level() const override { return true; }
 
  private:
   bool add_prefix_space_;

@@ -32,7 +32,6 @@ class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
   virtual void apply(SplitText& split) const = 0;
-  virtual bool makes_byte_level() const { return false; }  // whether the words are in the byte alphabet
 };
 
 // Throws Error for a type or key that is not known. `value` null gives a pre-tokenizer that does nothing.

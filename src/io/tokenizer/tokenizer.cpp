@@ -56,8 +56,7 @@ Tokenizer::Parts::Parts(const JsonObject& document, BpeTables tables)
       normalizer(parse_normalizer(component(document, "normalizer"), document.place("normalizer"))),
       pre_tokenizer(
           parse_pre_tokenizer(component(document, "pre_tokenizer"), document.place("pre_tokenizer"))),
-      model(document.at("model"), std::move(tables), document.place("model"),
-            normalizer->makes_byte_level() || pre_tokenizer->makes_byte_level()),
+      model(document.at("model"), std::move(tables), document.place("model")),
       added(component(document, "added_tokens"), document.place("added_tokens"), model.vocabulary(),
             *normalizer),
       post_processor(component(document, "post_processor"), document.place("post_processor"),

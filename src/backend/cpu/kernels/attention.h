@@ -22,12 +22,13 @@ struct AttentionTile {
   int64_t group;  // query heads of the key/value head
   // Queries are (row, head of the group) in this order.
   float* q;       // [queries, A]
-  float* out;     // [queries, A], relative to exp(maxima)
+  float* out;     // [queries, B], relative to exp(maxima)
   float* scores;  // [queries, kAttentionSpan]
   float* maxima;  // [queries]
   float* sums;    // [queries]
 
   int64_t head_dim() const { return a.kv.head_dim; }
+  int64_t value_dim() const { return a.kv.value_dim; }
   int64_t queries() const { return rows * group; }
   int64_t args_index(int64_t query) const {  // of the query in a.q, in units of heads
     return (row + query / group) * a.heads + kv_head * group + query % group;
@@ -46,8 +47,8 @@ inline Positions visible(const AttentionArgs& a, int64_t row, Positions within) 
   return {larger(first, within.begin), smaller(position + 1, within.end)};
 }
 
-// Calls f(s, count, offset) for the longest pieces of `positions` that lie in one cache block, with the
-// offset of position s in the keys and values.
+// Calls f(s, count, index) for the longest pieces of `positions` that lie in one cache block, with the index
+// of position s among the keys and values.
 template <typename F>
 inline void for_each_run(const AttentionTile& tile, Positions positions, F f) {
   const KvLayer& kv = tile.a.kv;
@@ -57,7 +58,7 @@ inline void for_each_run(const AttentionTile& tile, Positions positions, F f) {
     const int64_t in_block = s % kv.block_size;
     const int64_t count = smaller(positions.end - s, kv.block_size - in_block);
     const int64_t block = blocks[s / kv.block_size];
-    f(s, count, ((block * kv.kv_heads + tile.kv_head) * kv.block_size + in_block) * kv.head_dim);
+    f(s, count, (block * kv.kv_heads + tile.kv_head) * kv.block_size + in_block);
     s += count;
   }
 }
@@ -66,11 +67,11 @@ inline void for_each_run(const AttentionTile& tile, Positions positions, F f) {
 inline void span_scores(const AttentionTile& tile, Positions span) {
   const int64_t A = tile.head_dim();
   const auto* keys = static_cast<const float*>(tile.a.kv.keys);
-  for_each_run(tile, span, [&](int64_t s, int64_t count, int64_t offset) {
+  for_each_run(tile, span, [&](int64_t s, int64_t count, int64_t index) {
     dot({.x = tile.q,
          .x_stride = A,
          .tokens = tile.queries(),
-         .weight = keys + offset,
+         .weight = keys + index * A,
          .weight_dtype = DType::kF32,
          .weight_stride = A,
          .weight_rows = count,
@@ -94,8 +95,8 @@ inline void span_weights(const AttentionTile& tile, int64_t query, Positions see
   const float largest_here = largest_of(scores, count);
   const float now = largest_here > before ? largest_here : before;
   const Vec rescale = exp(Vec::broadcast(before - now));
-  float* out = tile.out + query * tile.head_dim();
-  for_each_vec(0, tile.head_dim(),
+  float* out = tile.out + query * tile.value_dim();
+  for_each_vec(0, tile.value_dim(),
                [&](int64_t i, int64_t n) { store_up_to(load_up_to(out + i, n) * rescale, out + i, n); });
   const Vec sum_here = Vec::broadcast(exp_and_sum(scores, count, now, scores));
   fma(Vec::broadcast(tile.sums[query]), rescale, sum_here).store_first(tile.sums + query, 1);
@@ -105,21 +106,23 @@ inline void span_weights(const AttentionTile& tile, int64_t query, Positions see
 // out[query] += sum_s weight[query, s] value[s], for the queries of `rows` rows from `row` of the tile on.
 inline void span_values(const AttentionTile& tile, int64_t row, int64_t rows, Positions positions,
                         int64_t span_begin) {
-  const int64_t A = tile.head_dim();
-  const auto* values = static_cast<const float*>(tile.a.kv.values);
+  const int64_t B = tile.value_dim();
+  const KvLayer& kv = tile.a.kv;
+  const auto* values = static_cast<const float*>(kv.values == nullptr ? kv.keys : kv.values);
+  const int64_t stride = kv.values == nullptr ? kv.head_dim : B;
   const int64_t query = row * tile.group;
-  for_each_run(tile, positions, [&](int64_t s, int64_t count, int64_t offset) {
+  for_each_run(tile, positions, [&](int64_t s, int64_t count, int64_t index) {
     outer({.a = tile.scores + query * kAttentionSpan + (s - span_begin),
            .a_stride_i = kAttentionSpan,
            .a_stride_j = 1,
            .rows = rows * tile.group,
            .terms = count,
-           .b = values + offset,
+           .b = values + index * stride,
            .b_dtype = DType::kF32,
-           .b_stride = A,
-           .cols = A,
-           .out = tile.out + query * A,
-           .out_stride = A});
+           .b_stride = stride,
+           .cols = B,
+           .out = tile.out + query * B,
+           .out_stride = B});
   });
 }
 
@@ -149,22 +152,22 @@ inline void begin_tile(const AttentionTile& tile) {
   const int64_t A = tile.head_dim();
   for (int64_t query = 0; query < tile.queries(); ++query) {
     const float* q = tile.a.q + tile.args_index(query) * A;
-    for_each_vec(0, A, [&](int64_t i, int64_t n) {
-      store_up_to(load_up_to(q + i, n), tile.q + query * A + i, n);
-      store_up_to(Vec::zero(), tile.out + query * A + i, n);
-    });
+    for_each_vec(0, A,
+                 [&](int64_t i, int64_t n) { store_up_to(load_up_to(q + i, n), tile.q + query * A + i, n); });
+    float* out = tile.out + query * tile.value_dim();
+    for_each_vec(0, tile.value_dim(), [&](int64_t i, int64_t n) { store_up_to(Vec::zero(), out + i, n); });
     tile.maxima[query] = -kInfinity;
     tile.sums[query] = 0;
   }
 }
 
 inline void end_tile(const AttentionTile& tile) {
-  const int64_t A = tile.head_dim();
+  const int64_t B = tile.value_dim();
   for (int64_t query = 0; query < tile.queries(); ++query) {
     const int64_t index = tile.args_index(query);
     const Vec sums = Vec::broadcast(tile.sums[query]);
-    for_each_vec(0, A, [&](int64_t i, int64_t n) {
-      store_up_to(load_up_to(tile.out + query * A + i, n) / sums, tile.a.out + index * A + i, n);
+    for_each_vec(0, B, [&](int64_t i, int64_t n) {
+      store_up_to(load_up_to(tile.out + query * B + i, n) / sums, tile.a.out + index * B + i, n);
     });
     if (tile.a.log_sum_exp == nullptr) continue;
     tile.a.log_sum_exp[index] = tile.maxima[query] + __builtin_logf(tile.sums[query]);
@@ -176,7 +179,7 @@ inline void attention(const AttentionArgs& a, int64_t row, int64_t rows, int64_t
   const int64_t queries = rows * group;
   float* q = scratch;
   float* out = q + queries * a.kv.head_dim;
-  float* scores = out + queries * a.kv.head_dim;
+  float* scores = out + queries * a.kv.value_dim;
   float* maxima = scores + queries * kAttentionSpan;
   const AttentionTile tile{a, row, rows, kv_head, group, q, out, scores, maxima, maxima + queries};
   begin_tile(tile);

@@ -98,8 +98,8 @@ inline void combine(const CombineArgs& a, int64_t begin, int64_t end) {
 }
 
 // (x, y) of each pair becomes (x cos - y sin, y cos + x sin).
-inline void rotate(const float* x, const float* cosines, const float* sines, int64_t heads, int64_t head_dim,
-                   float* out) {
+inline void rotate_halves(const float* x, const float* cosines, const float* sines, int64_t heads,
+                          int64_t head_dim, float* out) {
   const int64_t half = head_dim / 2;
   for (int64_t h = 0; h < heads; ++h) {
     const float* first = x + h * head_dim;
@@ -111,6 +111,17 @@ inline void rotate(const float* x, const float* cosines, const float* sines, int
       const Vec s = load_up_to(sines + i, n);
       store_up_to(a * c - b * s, out_first + i, n);
       store_up_to(fma(b, c, a * s), out_first + half + i, n);
+    });
+  }
+}
+
+inline void rotate_interleaved(const float* x, const float* cosines, const float* sines, int64_t heads,
+                               int64_t head_dim, float* out) {
+  for (int64_t h = 0; h < heads; ++h) {
+    for_each_vec(0, head_dim, [&](int64_t i, int64_t n) {
+      const Vec a = load_up_to(x + h * head_dim + i, n);
+      const Vec turned = swap_neighbours(a) * load_up_to(sines + i, n);
+      store_up_to(fma(a, load_up_to(cosines + i, n), turned), out + h * head_dim + i, n);
     });
   }
 }

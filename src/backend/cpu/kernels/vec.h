@@ -9,6 +9,7 @@
 //   keep_first(a, n, other)   lanes n and up from `other`
 //   fma(a, b, c)              a * b + c
 //   min(a, b), max(a, b)      b where a comparison fails, so that min(limit, NaN) is NaN
+//   swap_neighbours(a)        lanes 1, 0, 3, 2, ...
 //   scale_by_power_of_two(a, n)  a * 2^n for whole n in [-252, 254], rounded once
 //   sum, largest              over the lanes, always in the same order
 //

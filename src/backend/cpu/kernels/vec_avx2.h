@@ -73,6 +73,10 @@ inline Vec keep_first(Vec a, int64_t n, Vec other) {
   return {_mm256_blendv_ps(other.v, a.v, _mm256_castsi256_ps(Vec::first(n)))};
 }
 
+inline Vec swap_neighbours(Vec a) {
+  return {_mm256_permute_ps(a.v, 0b10110001)};
+}
+
 inline Vec round_to_integer(Vec a) {
   return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
 }

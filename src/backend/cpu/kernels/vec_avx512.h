@@ -66,6 +66,10 @@ inline Vec keep_first(Vec a, int64_t n, Vec other) {
   return {_mm512_mask_blend_ps(Vec::first(n), other.v, a.v)};
 }
 
+inline Vec swap_neighbours(Vec a) {
+  return {_mm512_permute_ps(a.v, 0b10110001)};
+}
+
 inline Vec round_to_integer(Vec a) {
   return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
 }

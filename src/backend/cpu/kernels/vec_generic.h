@@ -73,6 +73,10 @@ inline Vec keep_first(Vec a, int64_t n, Vec other) {
   return a;
 }
 
+inline Vec swap_neighbours(Vec a) {
+  return {Vec::Lanes{a.v[1], a.v[0], a.v[3], a.v[2]}};
+}
+
 inline Vec round_to_integer(Vec a) {
   // Adding and taking away 1.5 * 2^23 leaves no bits for a fraction.
   const Vec magic = Vec::broadcast(12582912.0f);
