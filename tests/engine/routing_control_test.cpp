@@ -201,8 +201,7 @@ TEST_F(RoutingControlTest, AMaskMustLeaveEnoughExpertsInWhateverGroupsAreKept) {
       "layer 0: expected at least 4 allowed experts in any 2");
   EXPECT_NO_THROW(make({.mask = {{0, {0, 1, 2, 3}}}}));  // a group without experts is never kept
   EXPECT_NO_THROW(make({.mask = {{0, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}}}}));  // one group is left
-  expect_error([&] { make({.top_k = 9}); },
-               "expected at least 9 allowed experts in any 2 of 4 groups, got 8");
+  expect_error([&] { make({.top_k = 9}); }, "expected at least 9 allowed experts in any 2 of 4 groups");
 }
 
 TEST_F(RoutingControlTest, DecodingUnderACapacityLosesNothing) {
@@ -302,7 +301,8 @@ TEST_F(RoutingControlTest, ACalibratedCapacityDropsNothing) {
       .context = 1024,
       .max_batch_tokens = 40,
       .capacity = Capacity{.factor = capacity_factor_of(suggested_capacity(largest), 40, 4, 16)}};
-  const std::vector<int32_t> first(tokens.begin(), tokens.begin() + 200);
+  ASSERT_GE(tokens.size(), 80u);
+  const std::vector<int32_t> first(tokens.begin(), tokens.begin() + 40);  // a window
   const Run limited = run({{.prompt = first, .max_tokens = 4}}, options);
   EXPECT_EQ(limited.statistics.total_effects().dropped, 0);
   expect_error([&] { calibrate(0); }, "window");
