@@ -21,5 +21,6 @@ Command tokenize_command(CLI::App& app);
 Command logits_command(CLI::App& app);
 Command verify_command(CLI::App& app);
 Command perplexity_command(CLI::App& app);
+Command calibrate_capacity_command(CLI::App& app);
 
 }  // namespace switchyard

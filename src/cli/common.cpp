@@ -113,6 +113,17 @@ void check_utf8(const std::string& where, const std::string& text) {
               fmt::format("'{}'", printable(std::string_view(text).substr(bad, 8))));
 }
 
+std::vector<int32_t> encode_file(const Tokenizer& tokenizer, const std::string& path, int64_t max_tokens) {
+  constexpr int64_t kMaxTextBytes = 64 << 20;
+  const std::string text = read_file(path, kMaxTextBytes);
+  check_utf8(path, text);
+  std::vector<int32_t> tokens = tokenizer.encode(text, {.add_special_tokens = true, .parse_special = true});
+  if (max_tokens > 0 && static_cast<int64_t>(tokens.size()) > max_tokens) {
+    tokens.resize(static_cast<size_t>(max_tokens));
+  }
+  return tokens;
+}
+
 bool read_line(std::string& line) {
   if (std::getline(std::cin, line)) return true;
   check_stdin();

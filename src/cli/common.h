@@ -54,6 +54,10 @@ void note_untrained_positions(const Model& model, int64_t positions);
 // Throws Error that names the first byte which is not valid UTF-8.
 void check_utf8(const std::string& where, const std::string& text);
 
+// The tokens of a UTF-8 file, with what the tokenizer adds around a text; max_tokens above 0: the first so
+// many.
+std::vector<int32_t> encode_file(const Tokenizer& tokenizer, const std::string& path, int64_t max_tokens);
+
 // One line of stdin without its end, or all of it. False at its end. Throws Error when stdin cannot be read.
 bool read_line(std::string& line);
 std::string read_stdin();

@@ -28,6 +28,22 @@ std::string figures_text(const LoadFigures& f) {
                      f.load_variance, f.max_over_mean, f.dead_experts, f.entropy_bits);
 }
 
+std::string effects_summary(const RoutingStatistics& statistics) {
+  const auto line = [](const std::string& layer, const auto& dropped, const auto& rerouted,
+                       const auto& changed) {
+    return fmt::format("{:<6} {:>11} {:>9} {:>17}\n", layer, dropped, rerouted, changed);
+  };
+  const auto line_of = [&](const std::string& layer, const RoutingEffects& e) {
+    return line(layer, e.dropped, e.rerouted, e.policy_changed);
+  };
+  const RoutingEffects total = statistics.total_effects();
+  if (total.dropped + total.rerouted + total.policy_changed == 0) return "";
+  std::string text = "\n" + line("layer", "dropped", "rerouted", "changed by policy");
+  for (const auto& [layer, effects] : statistics.effects())
+    text += line_of(std::to_string(layer), effects);
+  return text + line_of("all", total);
+}
+
 }  // namespace
 
 std::string experts_by_token(const std::vector<GeneratedToken>& tokens, const Tokenizer& tokenizer) {
@@ -49,7 +65,8 @@ std::string load_summary(const RoutingStatistics& statistics) {
     const LoadFigures f = load_figures(hits);
     text += fmt::format("{:<6} {}  {}\n", layer, figures_text(f), busiest(hits, f.assignments));
   }
-  return text + fmt::format("{:<6} {}\n", "mean", figures_text(statistics.mean_over_layers()));
+  return text + fmt::format("{:<6} {}\n", "mean", figures_text(statistics.mean_over_layers())) +
+         effects_summary(statistics);
 }
 
 Json experts_json(const GeneratedToken& token) {
@@ -69,6 +86,11 @@ Json load_json(const RoutingStatistics& statistics) {
                                      {"max_over_mean", f.max_over_mean},
                                      {"dead_experts", f.dead_experts},
                                      {"entropy_bits", f.entropy_bits}};
+  }
+  for (const auto& [layer, effects] : statistics.effects()) {
+    layers[std::to_string(layer)].update({{"dropped", effects.dropped},
+                                          {"rerouted", effects.rerouted},
+                                          {"policy_changed", effects.policy_changed}});
   }
   return layers;
 }

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/common.h"
+#include "cli/routing_options.h"
 #include "engine/step.h"
 #include "engine/trace.h"
 #include "io/safetensors_writer.h"
@@ -12,6 +13,7 @@ namespace {
 
 struct Options {
   ModelOptions model;
+  RouterOptions router;
   std::string tokens_file;
   std::string output;
   bool hidden_states = false;
@@ -84,7 +86,9 @@ int logits(const Options& o) {
     check_token_ids(o.tokens_file, sequence, loaded.model->shape().vocab);
   note_untrained_positions(*loaded.model, static_cast<int64_t>(sequences.front().size()));
   write(o.output, trace(*loaded.backend, *loaded.model, sequences,
-                        {.hidden_states = o.hidden_states, .routing = true}));
+                        {.hidden_states = o.hidden_states,
+                         .routing = true,
+                         .routed = o.router.for_model(*loaded.backend, loaded.model->shape())}));
   return 0;
 }
 
@@ -99,6 +103,7 @@ Command logits_command(CLI::App& app) {
       ->add_option("--tokens", o->tokens_file, "JSON file: a list of lists of token ids, all of one length")
       ->required();
   command->add_option("--output", o->output, "The safetensors file to write")->required();
+  o->router.add_to(*command);
   command->add_flag("--hidden-states", o->hidden_states, "Also the hidden states");
   return {command, [o] { return logits(*o); }};
 }

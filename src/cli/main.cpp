@@ -30,8 +30,9 @@ int run(int argc, char** argv) {
   app.name("switchyard");
   app.set_version_flag("--version", std::string(kVersion));
   app.require_subcommand(1);
-  const Command commands[] = {inspect_command(app), run_command(app),    tokenize_command(app),
-                              logits_command(app),  verify_command(app), perplexity_command(app)};
+  const Command commands[] = {
+      inspect_command(app), run_command(app),        tokenize_command(app),          logits_command(app),
+      verify_command(app),  perplexity_command(app), calibrate_capacity_command(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {  // --help, --version

@@ -5,14 +5,14 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/common.h"
+#include "cli/routing_options.h"
 
 namespace switchyard {
 namespace {
 
-constexpr int64_t kMaxTextBytes = 64 << 20;
-
 struct Options {
   ModelOptions model;
+  RouterOptions router;
   std::string file;
   int64_t window = 0;
   int64_t stride = 0;
@@ -23,16 +23,12 @@ struct Options {
 int run_perplexity(const Options& o) {
   const auto files = ModelFiles::open(o.model.path);
   const Tokenizer tokenizer = load_tokenizer(*files);
-  const std::string text = read_file(o.file, kMaxTextBytes);
-  check_utf8(o.file, text);
-  std::vector<int32_t> tokens = tokenizer.encode(text, {.add_special_tokens = true, .parse_special = true});
-  if (o.max_tokens > 0 && static_cast<int64_t>(tokens.size()) > o.max_tokens) {
-    tokens.resize(static_cast<size_t>(o.max_tokens));
-  }
+  const std::vector<int32_t> tokens = encode_file(tokenizer, o.file, o.max_tokens);
   const LoadedModel loaded(o.model, *files);
   PerplexityOptions options;
   options.window = o.window > 0 ? o.window : std::min<int64_t>(2048, loaded.model->shape().max_positions);
   options.stride = o.stride > 0 ? o.stride : std::max<int64_t>(1, options.window / 2);
+  options.routing = o.router.for_model(*loaded.backend, loaded.model->shape());
   note_untrained_positions(*loaded.model, std::min(options.window, static_cast<int64_t>(tokens.size())));
   Progress progress("perplexity", static_cast<int64_t>(tokens.size()));
   const Perplexity result =
@@ -69,6 +65,7 @@ Command perplexity_command(CLI::App& app) {
       ->check(CLI::Range(1, INT32_MAX));
   command->add_option("--max-tokens", o->max_tokens, "Scores only the first so many tokens of the text")
       ->check(CLI::Range(2, INT32_MAX));
+  o->router.add_to(*command);
   command->add_flag("--json", o->json, "One JSON document");
   return {command, [o] { return run_perplexity(*o); }};
 }

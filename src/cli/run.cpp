@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/common.h"
 #include "cli/experts_report.h"
+#include "cli/routing_options.h"
 #include "engine/session.h"
 #include "io/chat_template.h"
 
@@ -16,6 +17,7 @@ namespace {
 
 struct Options {
   ModelOptions model;
+  RouterOptions router;
   std::optional<std::string> prompt;
   std::string system;
   bool raw = false;
@@ -77,7 +79,9 @@ class Runner {
         tokenizer_(load_tokenizer(*files_)),
         loaded_(options.model, *files_),
         generation_(files_->generation_config(loaded_.model->shape().vocab)),
-        session_(*loaded_.model, tokenizer_, *loaded_.backend, {.context = context()}) {
+        routing_(options.router.for_model(*loaded_.backend, loaded_.model->shape())),
+        session_(*loaded_.model, tokenizer_, *loaded_.backend,
+                 {.context = context(), .capacity = routing_.capacity}) {
     note_untrained_positions(*loaded_.model, context());
     for (const std::string& what : generation_.unsupported)
       print_error(fmt::format("note: generation_config.json: {}\n", what));
@@ -179,7 +183,8 @@ class Runner {
                                             .sampling = sampling(),
                                             .end_tokens = generation_.eos_token_ids,
                                             .stop = options_.stop,
-                                            .return_experts = options_.show_experts},
+                                            .return_experts = options_.show_experts,
+                                            .routing_policy = routing_.policy},
                                            sink);
     while (session_.step()) {
       if (interrupted != 0) session_.cancel(id);
@@ -236,6 +241,7 @@ class Runner {
   LoadedModel loaded_;
   GenerationConfig generation_;
   std::optional<ChatTemplate> chat_;
+  RoutingOptions routing_;
   Session session_;
 };
 
@@ -292,6 +298,7 @@ Command run_command(CLI::App& app) {
       ->check(is_integer())
       ->needs(json);
   add_sampling_options(*command, *o);
+  o->router.add_to(*command);
   return {command, [o] { return run(*o); }};
 }
 

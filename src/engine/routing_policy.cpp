@@ -15,10 +15,6 @@ constexpr double kMinTemperature = 1e-3;
 constexpr double kMaxTemperature = 1e3;
 constexpr double kMaxBias = 1e6;
 
-void check_has_experts(const ModelShape& model) {
-  if (model.experts == 0) throw Error("routing", "model", "layers with experts", "a dense model");
-}
-
 void check_layer(const ModelShape& model, int layer) {
   if (layer < 0 || layer >= model.layer_count()) {
     throw Error("routing", fmt::format("layer {}", layer),
@@ -92,6 +88,10 @@ void check_choices(const ModelShape& model, int64_t top_k, const std::vector<flo
 }
 
 }  // namespace
+
+void check_has_experts(const ModelShape& model) {
+  if (model.experts == 0) throw Error("routing", "model", "layers with experts", "a dense model");
+}
 
 std::shared_ptr<const RoutingPolicy> make_routing_policy(Backend& backend, const ModelShape& model,
                                                          const RoutingPolicyOptions& options) {

@@ -26,6 +26,8 @@ struct RoutingPolicyOptions {
 std::shared_ptr<const RoutingPolicy> make_routing_policy(Backend& backend, const ModelShape& model,
                                                          const RoutingPolicyOptions& options);
 
+void check_has_experts(const ModelShape& model);  // throws Error
+
 // Throws Error when the model has no experts or a number is out of range.
 void check(const Capacity& capacity, const ModelShape& model);
 

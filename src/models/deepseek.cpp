@@ -35,8 +35,7 @@ SparseMoe bind_moe(Binder b, const ModelShape& s, const RoutingRule& rule) {
 }
 
 // n_group and topk_group; one group of all experts is no limit.
-void read_groups(const ConfigReader& config, const ModelShape& s, int64_t absent_groups, int64_t absent_top,
-                 RoutingRule& rule) {
+void read_groups(const ConfigReader& config, int64_t absent_groups, int64_t absent_top, ModelShape& s) {
   const int64_t groups = config.optional_int("n_group", 1, kMaxExperts).value_or(absent_groups);
   const int64_t top = config.optional_int("topk_group", 1, kMaxExperts).value_or(absent_top);
   if (s.experts == 0) return;
@@ -49,8 +48,8 @@ void read_groups(const ConfigReader& config, const ModelShape& s, int64_t absent
                 fmt::format("at most {} groups, with at least {} experts in them", groups, s.top_k),
                 fmt::format("{}", top));
   }
-  rule.n_group = groups;
-  rule.topk_group = top;
+  s.n_group = groups;
+  s.topk_group = top;
 }
 
 struct LatentConfig {
@@ -148,12 +147,14 @@ std::unique_ptr<Model> make_deepseek_v2(const ConfigReader& config, WeightSource
                    .normalize = false,
                    .scaling = static_cast<float>(config.number_or("routed_scaling_factor", 1.0, 0, 1e6))};
   const std::string method = config.string_or("topk_method", "greedy");
-  read_groups(config, s, 1, 1, rule);
+  read_groups(config, 1, 1, s);
   if (method == "greedy") {
-    rule.n_group = rule.topk_group = 1;
+    s.n_group = s.topk_group = 1;
   } else if (method != "group_limited_greedy") {
     throw Error(config.path(), "key 'topk_method'", "greedy or group_limited_greedy", printable(method));
   }
+  rule.n_group = s.n_group;
+  rule.topk_group = s.topk_group;
   rule.group_score = GroupScore::kBest;
   config.find("ep_size");
   config.finish(options.ignored_keys);
@@ -177,7 +178,9 @@ std::unique_ptr<Model> make_deepseek_v3(const ConfigReader& config, WeightSource
                    .scaling = static_cast<float>(config.number_or("routed_scaling_factor", 2.5, 0, 1e6)),
                    .score = RouterScore::kSigmoid,
                    .group_score = GroupScore::kBestTwo};
-  read_groups(config, s, 8, 4, rule);
+  read_groups(config, 8, 4, s);
+  rule.n_group = s.n_group;
+  rule.topk_group = s.topk_group;
   config.find("ep_size");
   // Layers that predict further tokens stand behind the model's own.
   const int64_t extra = config.int_or("num_nextn_predict_layers", 1, 0, kMaxLayers);

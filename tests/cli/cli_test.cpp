@@ -402,5 +402,94 @@ TEST_F(Cli, PerplexityOfAText) {
   EXPECT_THAT(run_switchyard({"perplexity", kTiny, text, "--window", "4096"}).err, Not(HasSubstr("note")));
 }
 
+TEST_F(Cli, RunSteersTheRouter) {
+  const auto run_with = [](std::vector<std::string> options) {
+    std::vector<std::string> args{"run",          kTiny, "-p",     "What is water?",
+                                  "--max-tokens", "3",   "--json", "--show-experts"};
+    args.insert(args.end(), options.begin(), options.end());
+    return json_of(run_switchyard(args));
+  };
+  const Json own = run_with({});
+  EXPECT_EQ(own.at("tokens")[0].at("experts").at("0").size(), 4u);
+  EXPECT_FALSE(own.at("load").at("0").contains("dropped"));
+  const Json one = run_with({"--routing", "switch"});
+  EXPECT_EQ(one.at("tokens")[0].at("experts").at("5").size(), 1u);
+  EXPECT_GT(one.at("load").at("0").at("policy_changed"), 0);
+  EXPECT_EQ(one.at("tokens"), run_with({"--top-k-experts", "1"}).at("tokens"));
+  const Json masked = run_with({"--expert-mask", "*:3,4;0:5"});
+  for (const auto& [layer, load] : masked.at("load").items()) {
+    EXPECT_EQ(load.at("hits")[3], 0) << layer;
+    EXPECT_EQ(load.at("hits")[4], 0) << layer;
+  }
+  EXPECT_EQ(masked.at("load").at("0").at("hits")[5], 0);
+  const std::string bias = write("bias.json", R"({"2": [0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,9]})");
+  const Json biased = run_with({"--expert-bias", bias, "--expert-bias-strength", "2"});
+  EXPECT_EQ(biased.at("tokens")[0].at("experts").at("2")[0], 15);
+  const Json limited = run_with({"--expert-capacity", "4", "--overflow", "reroute"});
+  EXPECT_GT(limited.at("load").at("0").at("rerouted"), 0);
+  const Finished text = run_switchyard({"run", kTiny, "-p", "What is water?", "--max-tokens", "2",
+                                        "--show-experts", "--routing", "gshard", "--capacity-factor", "2"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("changed by policy"));
+}
+
+TEST_F(Cli, RouterOptionsThatDoNotFitAreRefused) {
+  const auto run_with = [](std::vector<std::string> options) {
+    std::vector<std::string> args{"run", kTiny, "-p", "x", "--max-tokens", "1"};
+    args.insert(args.end(), options.begin(), options.end());
+    return run_switchyard(args);
+  };
+  expect_refused(run_with({"--top-k-experts", "17"}), "expected 1 to 16, got 17");
+  expect_refused(run_with({"--router-temperature", "0"}), "temperature");
+  for (const char* mask : {"0", "0:", ":1", "a:1", "0:x", "0:1,", "0:1;", "0:1:2", "0:1;;1:2"})
+    expect_refused(run_with({"--expert-mask", mask}), "--expert-mask: expected LAYER:EXPERT");
+  expect_refused(run_with({"--expert-mask", "6:1"}), "layer 6: expected a layer in [0, 6)");
+  expect_refused(run_with({"--expert-mask", "0:16"}), "experts in [0, 16), got 16");
+  expect_refused(run_with({"--expert-mask", "0:0,1,2,3,4,5,6,7,8,9,10,11,12"}), "at least 4 allowed experts");
+  expect_refused(run_with({"--expert-bias", path("none.json")}), "none.json");
+  for (const char* bias :
+       {"[]", R"({"x": [1]})", R"({"0": 1})", R"({"0": ["a"]})", R"({"0": []})", R"({"00": [1]})"})
+    expect_refused(run_with({"--expert-bias", write("bias.json", bias)}), "bias.json");
+  expect_refused(run_with({"--expert-bias", write("bias.json", R"({"0": [1, 2]})")}),
+                 "each of 16 experts, got 2");
+  expect_refused(run_with({"--expert-capacity", "0"}), "expert capacity: expected 1");
+  expect_refused(run_with({"--capacity-factor", "0"}), "capacity factor");
+
+  const auto expect_usage = [&](std::vector<std::string> options, const std::string& part) {
+    const Finished f = run_with(options);
+    EXPECT_EQ(f.exit_code, 2) << f.err;
+    EXPECT_THAT(f.err, HasSubstr(part));
+  };
+  expect_usage({"--expert-mask", ""}, "--expert-mask: expected a text");
+  expect_usage({"--routing", "hash"}, "switch");
+  expect_usage({"--overflow", "drop"}, "needs --expert-capacity or --capacity-factor");
+  expect_usage({"--routing", "switch", "--overflow", "drop"}, "needs --expert-capacity");
+  expect_usage({"--routing", "switch", "--top-k-experts", "2"}, "2 contradicts --routing switch, which is 1");
+  expect_usage({"--routing", "glam", "--capacity-factor", "2"}, "has no capacity");
+  expect_usage({"--routing", "gshard", "--expert-capacity", "9"}, "contradicts --routing gshard");
+  expect_usage({"--routing", "gshard", "--capacity-factor", "1.5"},
+               "1.5 contradicts --routing gshard, which is 2");
+  expect_usage({"--expert-capacity", "9", "--capacity-factor", "2"}, "--capacity-factor");
+  expect_usage({"--expert-bias-strength", "2"}, "--expert-bias");
+}
+
+TEST_F(Cli, CalibrateCapacitySuggestsOne) {
+  const std::string text =
+      write("text.txt", "Water is a liquid. Fire is hot. A river carries water to the sea. ");
+  const Json whole = json_of(run_switchyard({"calibrate-capacity", kTiny, text, "--json"}));
+  EXPECT_EQ(whole.at("step_tokens"), whole.at("tokens"));
+  EXPECT_EQ(whole.at("layers").size(), 6u);
+  int64_t largest = 0;
+  for (const auto& [layer, l] : whole.at("layers").items()) {
+    EXPECT_EQ(l.at("suggested_capacity"), (l.at("largest_load").get<int64_t>() * 12 + 9) / 10) << layer;
+    largest = std::max(largest, l.at("largest_load").get<int64_t>());
+  }
+  EXPECT_EQ(whole.at("largest_load"), largest);
+  const Finished table = run_switchyard({"calibrate-capacity", kTiny, text, "--window", "8"});
+  EXPECT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("in steps of up to 8, 4 of 16 experts each"));
+  expect_refused(run_switchyard({"calibrate-capacity", kTiny, path("none.txt")}), "none.txt");
+}
+
 }  // namespace
 }  // namespace switchyard

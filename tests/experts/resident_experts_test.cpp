@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -33,7 +35,10 @@ std::vector<double> product(const Values& matrix, const std::vector<double>& x, 
   return out;
 }
 
-TEST_F(ResidentExpertsTest, ForwardIsAPlainLoopOverTokensAndTheirExperts) {
+// Whether a capacity leaves slots without an expert.
+class ResidentExpertsForward : public ResidentExpertsTest, public testing::WithParamInterface<bool> {};
+
+TEST_P(ResidentExpertsForward, IsAPlainLoopOverTokensAndTheirExperts) {
   constexpr int64_t T = 23, D = 12, F = 7, E = 5, K = 3;
   std::vector<Values> gate, up, down;
   std::vector<Weight> gate_tensors, up_tensors, down_tensors;
@@ -48,8 +53,12 @@ TEST_F(ResidentExpertsTest, ForwardIsAPlainLoopOverTokensAndTheirExperts) {
                                 ExpertMatrices(backend_, arena_, down_tensors));
   const Values h = uniform(90, T * D);
   Context c{.backend = backend_, .arena = arena_};
-  const Routing routing =
-      route(c, tensor(uniform(91, T * E, -2, 2), {T, E}), {.top_k = K, .normalize = false}, {}, 0);
+  const Tensor logits = tensor(uniform(91, T * E, -2, 2), {T, E});
+  // Temporaries get memory that held NaN: what nobody writes must not be read.
+  tensor(Values(static_cast<size_t>(8 * T * K * D), std::numeric_limits<float>::quiet_NaN()), {8 * T * K, D});
+  Batch batch;
+  if (GetParam()) batch.routing.capacity = Capacity{.fixed = K + 5};
+  const Routing routing = route(c, logits, {.top_k = K, .normalize = false}, batch, 0);
   const Tensor out = experts.forward(c, tensor(h, {T, D}), routing);
 
   Values got(static_cast<size_t>(T * D));
@@ -58,11 +67,13 @@ TEST_F(ResidentExpertsTest, ForwardIsAPlainLoopOverTokensAndTheirExperts) {
   Values weights(ids.size());
   backend_.copy_to_host(ids.data(), routing.expert_ids.data(), routing.expert_ids.bytes());
   backend_.copy_to_host(weights.data(), routing.weights.data(), routing.weights.bytes());
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), -1) > 0, GetParam());
   for (int64_t t = 0; t < T; ++t) {
     const std::vector<double> x(h.begin() + t * D, h.begin() + (t + 1) * D);
     std::vector<double> want(D, 0.0);
     for (int64_t k = 0; k < K; ++k) {
       const auto slot = static_cast<size_t>(t * K + k);
+      if (ids[slot] < 0) continue;
       const auto e = static_cast<size_t>(ids[slot]);
       std::vector<double> hidden = product(gate[e], x, F);
       const std::vector<double> scale = product(up[e], x, F);
@@ -77,6 +88,8 @@ TEST_F(ResidentExpertsTest, ForwardIsAPlainLoopOverTokensAndTheirExperts) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Capacity, ResidentExpertsForward, testing::Bool());
 
 TEST_F(ResidentExpertsTest, NoTokensAreNoWork) {
   const auto matrix = [&] {

@@ -60,12 +60,19 @@ TEST(RoutingStatistics, AccumulateByLayer) {
   EXPECT_EQ(statistics.mean_over_layers().assignments, 0);
   statistics.add(1, 4, {0, 1, 1, 3});
   statistics.add(5, 4, {2});
-  statistics.add(1, 4, {3, 3});
+  statistics.add(1, 4, {3, -1, 3, -1});  // two slots without an expert
+  statistics.add(1, RoutingEffects{.dropped = 2, .rerouted = 1});
+  statistics.add(1, RoutingEffects{.policy_changed = 4});
   ASSERT_EQ(statistics.hits().size(), 2u);
   EXPECT_THAT(statistics.hits().at(1), ElementsAre(1, 2, 0, 3));
   EXPECT_THAT(statistics.hits().at(5), ElementsAre(0, 0, 1, 0));
+  EXPECT_EQ(statistics.effects().size(), 1u);
+  EXPECT_EQ(statistics.effects().at(1).dropped, 2);
+  EXPECT_EQ(statistics.total_effects().rerouted, 1);
+  EXPECT_EQ(statistics.total_effects().policy_changed, 4);
   statistics.clear();
   EXPECT_TRUE(statistics.hits().empty());
+  EXPECT_TRUE(statistics.effects().empty());
 }
 
 // One layer sends everything to expert 0, three are even: the mean looks harmless, the layer does not.

@@ -148,7 +148,7 @@ GradientCase gated_add_gradient() {
 
 GradientCase gather_rows_gradient() {
   constexpr int64_t D = 3;
-  const std::vector<int32_t> index{2, 0, 2, 2, 1};
+  const std::vector<int32_t> index{2, 0, -1, 2, 1};
   return {"gather_rows",
           {uniform(9, 4 * D)},
           [=](Device& d, const std::vector<Values>& in) {
@@ -255,7 +255,7 @@ GradientCase combine_gradient() {
   constexpr int64_t T = 3;
   constexpr int64_t K = 2;
   constexpr int64_t D = 4;
-  const std::vector<int32_t> row_of_slot{3, 0, 5, 1, 2, 4};
+  const std::vector<int32_t> row_of_slot{3, 0, -1, 1, 2, 4};  // one slot without a row
   const auto args = [=](Device& d, const std::vector<Values>& in, float* out) {
     return CombineArgs{d.floats(in[0]), d.floats(in[1]), d.ints(row_of_slot), T, K, D, false, out};
   };

@@ -25,6 +25,8 @@ struct Family {
 
 struct RoutingShape {
   int64_t rows, experts, top_k;
+  int64_t more_slots = 0;  // than K
+  int64_t slots() const { return top_k + more_slots; }
 };
 
 // Distinct logits of a row: steps of 6 / experts, far above what rounding does to a score. Every fourth row
@@ -59,7 +61,7 @@ RouteArgs route_args(Device& d, const Family& f, const RoutingShape& s, const st
           .rows = rows,
           .experts = s.experts,
           .top_k = s.top_k,
-          .slots = s.top_k,
+          .slots = s.slots(),
           .score = f.score,
           .selection_bias = f.biased ? d.floats(selection_bias(s.experts)) : nullptr,
           .groups = f.groups,
@@ -70,15 +72,17 @@ RouteArgs route_args(Device& d, const Family& f, const RoutingShape& s, const st
           .scaling = 1.5f,
           .layer = 7,
           .probabilities = d.float_output(rows * s.experts),
-          .expert_ids = d.int_output(rows * s.top_k),
-          .weights = d.float_output(rows * s.top_k)};
+          .selection = d.float_output(rows * s.experts),
+          .expert_ids = d.int_output(rows * s.slots()),
+          .weights = d.float_output(rows * s.slots())};
 }
 
 std::vector<Output> route_outputs(Device& d, const RouteArgs& a) {
   const double tolerance = kExpTolerance + sum_tolerance(a.experts) / 16;
   return {{"probabilities", d.read(a.probabilities, a.rows * a.experts), tolerance},
-          {"ids", d.read(a.expert_ids, a.rows * a.top_k), 0},
-          {"weights", d.read(a.weights, a.rows * a.top_k), tolerance}};
+          {"selection", d.read(a.selection, a.rows * a.experts), tolerance},
+          {"ids", d.read(a.expert_ids, a.rows * a.slots), 0},
+          {"weights", d.read(a.weights, a.rows * a.slots), tolerance}};
 }
 
 OpCase route_case(Family f, RoutingShape s) {
@@ -89,6 +93,50 @@ OpCase route_case(Family f, RoutingShape s) {
             d.backend().route(args);
             EXPECT_FALSE(d.backend().take_routing_fault().has_value());
             return route_outputs(d, args);
+          }};
+}
+
+// Two policies, and the rows that have none: fewer experts than the model and a mask; more experts, a bias
+// and a temperature. The masks leave every group experts.
+OpCase route_policy_case(Family f, int64_t experts, int64_t top_k) {
+  constexpr int64_t kRows = 33;
+  const RoutingShape s{kRows, experts, top_k, 2};
+  return {fmt::format("route_policy_{}_{}_top{}", f.name, experts, top_k), kRows, true,
+          [=](Device& d, Rows r) -> std::vector<Output> {
+            std::vector<float> masked, biased;  // [2 layers, E]; the op is to take the second
+            for (int64_t e = 0; e < 2 * experts; ++e) {
+              masked.push_back(e % 3 == 0 ? -std::numeric_limits<float>::infinity() : 0);
+              biased.push_back(static_cast<float>(e * 5 % 4));
+            }
+            const std::vector<RoutePolicy> policies{
+                {d.floats(masked), 1.0f, static_cast<int32_t>(top_k - 1)},
+                {d.floats(biased), 0.5f, static_cast<int32_t>(top_k + 2)}};
+            std::vector<int32_t> policy_of_row;
+            for (int64_t row = 0; row < kRows; ++row)
+              policy_of_row.push_back(static_cast<int32_t>(row % 3) - 1);
+            const auto values = row_slice(logits(s), r.begin, r.end, experts);
+            RouteArgs args = route_args(d, f, s, values, r.count());
+            args.layer = 1;
+            args.policies = policies.data();
+            args.policy_of_row = d.ints(row_slice(policy_of_row, r.begin, r.end, 1));
+            d.backend().route(args);
+            RouteArgs own = route_args(d, f, {kRows, experts, top_k}, values, r.count());
+            d.backend().route(own);
+            const std::vector<Output> got = route_outputs(d, args);
+            const std::vector<Output> want = route_outputs(d, own);
+            for (int64_t row = 0; row < r.count(); ++row) {
+              if (policy_of_row[static_cast<size_t>(r.begin + row)] >= 0) continue;
+              for (size_t o = 0; o < got.size(); ++o) {
+                const int64_t width = static_cast<int64_t>(want[o].values.size()) / r.count();
+                const auto values_of = [&](const Output& output) {
+                  const int64_t stride = static_cast<int64_t>(output.values.size()) / r.count();
+                  const auto begin = output.values.begin() + row * stride;
+                  return std::vector<float>(begin, begin + width);
+                };
+                EXPECT_EQ(values_of(got[o]), values_of(want[o])) << "a row without a policy";
+              }
+            }
+            return got;
           }};
 }
 
@@ -169,6 +217,14 @@ std::vector<OpCase> routing_cases() {
   }
   for (const int64_t rows : {1, 33})
     add_grouped_cases(rows, cases);
+  for (const Family& family : kUngrouped) {
+    cases.push_back(route_policy_case(family, 5, 2));
+    cases.push_back(route_policy_case(family, 60, 4));
+    cases.push_back(route_policy_case(family, 65, 8));
+  }
+  cases.push_back(route_policy_case(best_of_groups(4, 2), 64, 6));
+  cases.push_back(route_policy_case(best_two_of_groups(16, 8), 64, 6));
+  cases.push_back(route_policy_case(best_two_of_groups(4, 3), 8, 2));  // groups with one allowed expert
   for (const int64_t experts : {2, 60, 65})
     cases.push_back(route_nan_case(experts));
   return cases;

@@ -27,7 +27,7 @@ struct AttentionRows {
 
 // A token's results have the same bits whatever the number of threads and the other rows of a call; they
 // differ between instruction sets. Cached keys and values are F32.
-class CpuBackend final : public ReferenceBackend {
+class CpuBackend : public ReferenceBackend {
  public:
   // Throws Error when the machine lacks the instruction set, or the number of threads is not in [0, 1024].
   explicit CpuBackend(const CpuOptions& options = {});
