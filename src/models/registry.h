@@ -31,8 +31,8 @@ const Family& find_family(const ConfigReader& config);
 std::unique_ptr<Model> make_model(const ConfigReader& config, WeightSource& source, Backend& backend,
                                   const LoadOptions& options = {});
 
-// The same from files. Reads headers only, and packed matrices whose layout must change: other elements are read
-// when a step needs them.
+// The same from files. Reads headers only, and packed matrices whose layout must change: other elements are
+// read when a step needs them.
 std::unique_ptr<Model> load_model(const ModelFiles& files, Backend& backend, const LoadOptions& options = {});
 std::unique_ptr<Model> load_model(const std::string& path, Backend& backend, const LoadOptions& options = {});
 

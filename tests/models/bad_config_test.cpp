@@ -59,7 +59,8 @@ std::vector<BadConfig> bad_configs() {
        "key 'sliding_window': expected a window for layer 1, which is a sliding_attention layer, got none"},
       {"SlidingButNotUsed",
        {{"layer_types", {"full_attention", "sliding_attention", "full_attention"}}, {"sliding_window", 8}},
-       "key 'sliding_window': expected a window for layer 1, which is a sliding_attention layer, got none, or "
+       "key 'sliding_window': expected a window for layer 1, which is a sliding_attention layer, got none, "
+       "or "
        "use_sliding_window false"},
       {"HugeHeads",
        {{"head_dim", 1 << 17}},
