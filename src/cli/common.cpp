@@ -88,7 +88,14 @@ LoadOptions ModelOptions::load_options() const {
 
 LoadedModel::LoadedModel(const ModelOptions& options)
     : backend(std::make_unique<CpuBackend>(CpuOptions{.threads = options.threads, .isa = {}})),
-      model(load_model(options.folder, *backend, options.load_options())) {}
+      model(load_model(options.folder, *backend, options.load_options())) {
+  print_notes(*model->checkpoint());
+}
+
+void print_notes(const Checkpoint& checkpoint) {
+  for (const std::string& note : checkpoint.notes())
+    print_error(fmt::format("note: {}\n", note));
+}
 
 void note_untrained_positions(const Model& model, int64_t positions) {
   const int64_t trained = model.shape().max_positions;

@@ -37,13 +37,15 @@ struct ModelOptions {
   LoadOptions load_options() const;
 };
 
-// A backend and a model on it.
+// A backend and a model on it; what a user should know about the checkpoint is printed to stderr.
 struct LoadedModel {
   explicit LoadedModel(const ModelOptions& options);
 
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Model> model;
 };
+
+void print_notes(const Checkpoint& checkpoint);  // to stderr
 
 // Says on stderr when `positions` are more than the model was trained for.
 void note_untrained_positions(const Model& model, int64_t positions);

@@ -190,8 +190,7 @@ int inspect(const Options& o) {
     const Checkpoint checkpoint = Checkpoint::open(o.model.folder);
     CheckpointWeights weights(checkpoint);
     model = make_model(config, weights, backend, o.model.load_options());
-    for (const std::string& note : checkpoint.notes())
-      print_error(fmt::format("note: {}\n", note));
+    print_notes(checkpoint);
     checkpoint_report = {{"files", checkpoint.files().size()},
                          {"tensors", checkpoint.names().size()},
                          {"bytes", checkpoint.total_bytes()}};

@@ -64,6 +64,7 @@ class Model {
 
   // The checkpoint whose files the weights are read from in place.
   void set_checkpoint(std::shared_ptr<const Checkpoint> checkpoint) { checkpoint_ = std::move(checkpoint); }
+  const Checkpoint* checkpoint() const { return checkpoint_.get(); }  // nullptr: weights from no file
   // Throws Error when a file of the checkpoint, if there is one, has changed since it was opened: results
   // mean nothing then.
   void verify_weights() const;
