@@ -159,7 +159,8 @@ Tensor Binder::float_vector(const std::string& name, int64_t size, Component com
     host = Tensor::external(data, DType::kF32, {size}, std::move(values));
   }
   Tensor placed = backend_.place_weight(host);
-  parameters_.push_back({prefix_ + name, component, placed, size, stored.bytes()});
+  parameters_.push_back(
+      {prefix_ + name, component, placed, size, stored.bytes(), switchyard::name(stored.dtype())});
   return placed;
 }
 

@@ -148,6 +148,14 @@ TEST_F(Cli, RunSaysWhatItDoesNotFollow) {
   EXPECT_THAT(f.err, HasSubstr("note: 4096 positions, but the model was trained for 2048"));
 }
 
+TEST_F(Cli, CommandsSayWhichWeightsTheyRead) {
+  copy_tiny();
+  write("pytorch_model.bin", "x");
+  const std::string note = "pytorch_model.bin are present: model.safetensors is read";
+  EXPECT_THAT(run_switchyard({"inspect", path("")}).err, HasSubstr(note));
+  EXPECT_THAT(run_switchyard({"run", path(""), "-p", "x", "--max-tokens", "1"}).err, HasSubstr(note));
+}
+
 TEST_F(Cli, WeightsThatAreNotNumbersGiveNoFigures) {
   copy_tiny();
   std::fstream weights(path("model.safetensors"), std::ios::in | std::ios::out | std::ios::binary);

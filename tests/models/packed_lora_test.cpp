@@ -35,10 +35,10 @@ class PackedLora : public testing::TestWithParam<std::tuple<std::string, size_t>
 
   void attach() {
     uint64_t seed = 1;
-    model_->visit_linears([&](const std::string& name, Linear& linear) {
+    model_->visit_linears([&](Linear& linear) {
       if (linear.weight.packed == nullptr) return;
       linear.lora = make_lora(linear, ++seed);
-      attached_.emplace(name, *linear.lora);
+      attached_.emplace(linear.name, *linear.lora);
     });
   }
 
