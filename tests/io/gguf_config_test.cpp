@@ -78,7 +78,8 @@ TEST(GgufConfig, RefusesWhatItDoesNotKnow) {
       "key 'split.count': expected a model in one file");
   File{.pairs = {{".attention.clamp_kqv", real(8)}}}.expect_refused(
       "llama: key 'attention.clamp_kqv': expected a known key, since others may change results");
-  File{.pairs = {{".block_count", ""}}}.expect_refused("llama: key 'block_count': expected");
+  File{.pairs = {{".block_count", ""}}}.expect_refused(
+      "llama: block_count: expected an integer in [1, 2147483648], got no such key");
   File{.pairs = {{".block_count", number(70000)}}}.expect_refused(
       "llama: key 'block_count': expected at most 65536");
   File{.pairs = {{".vocab_size", number(9)}}}.expect_refused(
