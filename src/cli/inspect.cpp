@@ -89,6 +89,9 @@ Json report_json(const Model& model, const Accounting& a) {
             {"experts_per_token", s.top_k},
             {"expert_width", s.expert_width},
             {"shared_expert_width", s.shared_width},
+            {"scores", s.sigmoid_scores ? "sigmoid" : "softmax"},
+            {"groups", s.n_group},
+            {"groups_per_token", s.topk_group},
             {"norm_topk_prob", s.normalize_weights}}},
           {"parameters",
            {{"total", a.sum.total},
@@ -101,6 +104,21 @@ Json report_json(const Model& model, const Accounting& a) {
           {"decode_steps", steps}};
 }
 
+std::string routing_text(const ModelShape& s) {
+  if (s.experts == 0) return "";
+  std::string text = fmt::format("routing      top {} of {} experts of width {}, {} scores, weights {}\n",
+                                 s.top_k, s.experts, s.expert_width, s.sigmoid_scores ? "sigmoid" : "softmax",
+                                 s.normalize_weights ? "renormalised" : "as they are");
+  if (s.topk_group < s.n_group) {
+    text += fmt::format("             from the best {} of {} groups\n", s.topk_group, s.n_group);
+  }
+  if (s.shared_width > 0) {
+    text += fmt::format("             and a shared expert of width {}{}\n", s.shared_width,
+                        s.shared_gate ? " with a sigmoid gate" : "");
+  }
+  return text;
+}
+
 std::string shape_text(const ModelShape& s) {
   std::string text = fmt::format("family       {}\n", s.family);
   text += fmt::format("layers       {} ({} with experts, {} with a sliding window)\n", s.layer_count(),
@@ -110,12 +128,11 @@ std::string shape_text(const ModelShape& s) {
   text +=
       fmt::format("vocabulary   {}{}\n", s.vocab, s.tied_embeddings ? ", output tied to the embedding" : "");
   text += fmt::format("positions    {}\n", s.max_positions);
-  if (s.experts > 0) {
-    text += fmt::format("routing      top {} of {} experts of width {}, weights {}\n", s.top_k, s.experts,
-                        s.expert_width, s.normalize_weights ? "renormalised" : "as the softmax gives them");
-    text += fmt::format("             and a shared expert of width {} with a sigmoid gate\n", s.shared_width);
+  if (s.kv.values_in_keys) {
+    text += fmt::format("cache        one latent of {} and one rotary key of {} for all heads of a layer\n",
+                        s.kv.value_dim, s.kv.key_dim - s.kv.value_dim);
   }
-  return text;
+  return text + routing_text(s);
 }
 
 std::string formats_text(const Accounting& a) {

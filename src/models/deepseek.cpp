@@ -172,6 +172,7 @@ std::unique_ptr<Model> make_deepseek_v3(const ConfigReader& config, WeightSource
   require_value(config, "scoring_func", "sigmoid");
   require_value(config, "topk_method", "noaux_tc");
   s.normalize_weights = config.bool_or("norm_topk_prob", true);
+  s.sigmoid_scores = true;
   RoutingRule rule{.top_k = s.top_k,
                    .normalize = s.normalize_weights,
                    .epsilon = kNormalizeEps,

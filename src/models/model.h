@@ -46,6 +46,7 @@ struct ModelShape {
   int64_t shared_width = 0;        // width of the shared expert; 0: none
   bool shared_gate = false;        // whether a sigmoid gate scales the shared expert
   bool normalize_weights = false;  // norm_topk_prob
+  bool sigmoid_scores = false;     // of the router, else softmax
   bool tied_embeddings = false;
   double router_aux_loss_coef = 0;  // weight of the balance loss in training
   // Keys of sequences up to this length are rotated alike; those of a longer sequence may fit no other

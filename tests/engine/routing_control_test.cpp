@@ -196,7 +196,7 @@ TEST_F(RoutingControlTest, AMaskMustLeaveEnoughExpertsInWhateverGroupsAreKept) {
   EXPECT_NO_THROW(make({.mask = {{0, {0, 1, 4, 5}}}}));  // two and two are left
   expect_error(
       [&] {
-        make({.mask = {{0, {0, 1, 2, 4}}}});
+        make({.mask = {{0, {0, 1, 2, 4, 5}}}});
       },
       "layer 0: expected at least 4 allowed experts in any 2");
   EXPECT_NO_THROW(make({.mask = {{0, {0, 1, 2, 3}}}}));  // a group without experts is never kept
