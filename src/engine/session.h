@@ -82,8 +82,8 @@ class Session {
   struct Sequence;
   struct Retained {
     CachedSequence cached;
-    std::vector<int32_t> tokens;  // whose keys and values are cached
-    int64_t rope_length;          // the longest that any of the keys is rotated for
+    std::vector<int32_t> tokens;                          // whose keys and values are cached
+    int64_t rope_length;                                  // the longest that any of the keys is rotated for
     std::shared_ptr<const RoutingPolicy> routing_policy;  // that they were computed under
   };
 
