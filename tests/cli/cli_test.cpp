@@ -86,7 +86,8 @@ TEST_F(Cli, BadInputIsOneClearLine) {
   expect_refused(run_switchyard({"run", "/no/such/folder", "-p", "x"}), "/no/such/folder");
   expect_refused(run_switchyard({"inspect", path("")}), "config.json");
   expect_refused(run_switchyard({"inspect", ""}), "expected a model folder");
-  expect_refused(run_switchyard({"tokenize", kTiny + "/config.json"}), "expected a model folder or a .gguf file, got another file");
+  expect_refused(run_switchyard({"tokenize", kTiny + "/config.json"}),
+                 "expected a model folder or a .gguf file, got another file");
   expect_refused(run_switchyard({"inspect", "a\nb"}), "a\\nb");
   expect_refused(run_switchyard({"inspect", kTiny, "--device", "cuda:0"}), "expected cpu");
   expect_refused(run_switchyard({"run", kTiny, "-p", "x", "--device", "cuda:0"}), "expected cpu");
