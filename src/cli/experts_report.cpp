@@ -38,7 +38,8 @@ std::string effects_summary(const RoutingStatistics& statistics) {
   };
   const RoutingEffects total = statistics.total_effects();
   if (total.dropped + total.rerouted + total.policy_changed == 0) return "";
-  std::string text = "\n" + line("layer", "dropped", "rerouted", "changed by policy");
+  std::string text = "\n";
+  text += line("layer", "dropped", "rerouted", "changed by policy");
   for (const auto& [layer, effects] : statistics.effects())
     text += line_of(std::to_string(layer), effects);
   return text + line_of("all", total);

@@ -14,7 +14,7 @@ namespace switchyard {
 class ConfigReader;
 
 struct LoadOptions {
-  std::set<std::string> ignored_keys;  // config keys that the user has declared harmless
+  std::set<std::string> ignored_keys = {};  // config keys that the user has declared harmless
   // Rotary frequencies are float32. kBF16 rounds them, as `model.to(torch.bfloat16)` does with a whole model:
   // only for comparison with results that were made that way.
   DType rope_precision = DType::kF32;
