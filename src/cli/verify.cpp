@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <optional>
 
 #include <fmt/ranges.h>
@@ -37,6 +39,25 @@ std::string traced_name(const std::string& name) {
   const std::string layer = name.substr(kPrefix.size(), name.find('.', kPrefix.size()) - kPrefix.size());
   const std::string leaf = name.substr(name.rfind('.') + 1);
   return fmt::format("router.{}.{}", layer, leaf == "out0" ? "weights" : leaf == "out1" ? "experts" : leaf);
+}
+
+// The weights that belong to a router's ids in a reference, and the ids that belong to weights; null where
+// the reference has none.
+const TensorInfo* beside(const SafetensorsFile& file, const TensorInfo& info, std::string_view leaf,
+                         std::string_view other_leaf) {
+  const size_t dot = info.name.rfind('.') + 1;
+  return info.name.substr(dot) == leaf ? file.find(info.name.substr(0, dot) + std::string(other_leaf))
+                                       : nullptr;
+}
+
+const TensorInfo* weights_beside(const SafetensorsFile& file, const TensorInfo& ids) {
+  const TensorInfo* found = beside(file, ids, "out1", "out0");
+  return found != nullptr ? found : beside(file, ids, "experts", "weights");
+}
+
+const TensorInfo* ids_beside(const SafetensorsFile& file, const TensorInfo& weights) {
+  const TensorInfo* found = beside(file, weights, "out0", "out1");
+  return found != nullptr ? found : beside(file, weights, "weights", "experts");
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) {
@@ -110,6 +131,55 @@ Row compare_values(const std::string& tensor, const std::vector<float>& want, co
   return row;
 }
 
+// Where the slots of each token's K experts stand in ascending id. References have them in any order: some of
+// transformers' routers do not sort what they choose.
+std::vector<size_t> by_expert(const std::vector<int32_t>& ids, size_t top_k) {
+  std::vector<size_t> order(ids.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  for (size_t token = 0; token + top_k <= ids.size(); token += top_k) {
+    const auto begin = order.begin() + static_cast<int64_t>(token);
+    std::sort(begin, begin + static_cast<int64_t>(top_k),
+              [&](size_t a, size_t b) { return ids[a] < ids[b]; });
+  }
+  return order;
+}
+
+template <typename T>
+std::vector<T> in_order(const std::vector<T>& values, const std::vector<size_t>& order) {
+  std::vector<T> result;
+  for (const size_t i : order)
+    result.push_back(values[i]);
+  return result;
+}
+
+// A router's choice: `ids` and, where the reference has them, `weights`, each token's in ascending id.
+struct Choice {
+  const TensorInfo* ids;
+  const TensorInfo* weights;
+};
+
+void compare_choice(const SafetensorsFile& file, const Choice& choice, const TracedTensor& experts,
+                    const TracedTensor& weights, double tolerance, std::vector<Row>& rows) {
+  const auto check_shape_of = [&](const TensorInfo& info) {
+    if (info.shape == experts.shape) return;
+    throw Error(file.path(), tensor_item(info.name), fmt::format("shape {}", shape_text(experts.shape)),
+                shape_text(info.shape));
+  };
+  const auto top_k = static_cast<size_t>(experts.shape.back());
+  check_shape_of(*choice.ids);
+  const std::vector<int32_t> wanted = read_ids(file, *choice.ids);
+  const std::vector<size_t> wanted_order = by_expert(wanted, top_k);
+  const std::vector<size_t> got_order = by_expert(experts.ids, top_k);
+  if (choice.weights != nullptr) {
+    check_shape_of(*choice.weights);
+    rows.push_back(compare_values(choice.weights->name,
+                                  in_order(read_floats(file, *choice.weights), wanted_order),
+                                  in_order(weights.values, got_order), tolerance));
+  }
+  rows.push_back(
+      compare_ids(choice.ids->name, in_order(wanted, wanted_order), in_order(experts.ids, got_order)));
+}
+
 Row compare(const SafetensorsFile& file, const TensorInfo& info, const TracedTensor& got, double tolerance) {
   if (info.shape != got.shape) {
     throw Error(file.path(), tensor_item(info.name), fmt::format("shape {}", shape_text(got.shape)),
@@ -160,7 +230,14 @@ std::vector<Row> verify_all(const Options& o) {
           "logits, hidden_states.N, router.N.{logits,experts,weights}, input_ids or greedy_{prompt,output}",
           "a name that this model does not produce");
     }
-    rows.push_back(compare(*file, info, got->second, o.tolerance));
+    const std::string& name = got->first;
+    if (name.ends_with(".experts")) {
+      const auto weights = traced.find(name.substr(0, name.rfind('.')) + ".weights");
+      compare_choice(*file, {&info, weights_beside(*file, info)}, got->second, weights->second, o.tolerance,
+                     rows);
+    } else if (!name.ends_with(".weights") || ids_beside(*file, info) == nullptr) {
+      rows.push_back(compare(*file, info, got->second, o.tolerance));
+    }  // weights with ids beside them are compared with these
   }
   if (const auto greedy = compare_greedy(loaded, *file)) rows.push_back(*greedy);
   if (rows.empty()) throw Error(o.reference, "", "at least one tensor to compare", "input_ids alone");
