@@ -41,20 +41,26 @@ struct Declaration {
   int64_t bytes;
 };
 
+// Conversions of the library would take a number of any size and form.
+int64_t size_of(const Json& value) {
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(kMaxElements)) {
+    throw Error("input", "size", "a small integer", describe(value));
+  }
+  return static_cast<int64_t>(value.get<uint64_t>());
+}
+
 // In the order of the file: the largest elements first, so that every tensor is aligned.
 std::vector<Declaration> declared(const Json& tensors) {
   std::vector<Declaration> declarations;
   for (const auto& [leaf, type] : tensors.items()) {
     const auto dtype = dtype_from_name(type.at(0).get<std::string>());
-    auto shape = type.at(1).get<std::vector<int64_t>>();
-    if (!dtype || shape.size() > 3) throw Error("input", leaf, "a type and a shape", "another thing");
+    std::vector<int64_t> shape;
     int64_t elements = 1;
-    for (const int64_t dim : shape) {
-      if (dim < 0 || dim > kMaxElements || elements * dim > kMaxElements) {
-        throw Error("input", leaf, "a small shape", "a large one");
-      }
-      elements *= dim;
+    for (const Json& dim : type.at(1)) {
+      elements *= shape.emplace_back(size_of(dim));
+      if (elements > kMaxElements) throw Error("input", leaf, "a small shape", "a large one");
     }
+    if (!dtype || shape.size() > 3) throw Error("input", leaf, "a type and a shape", "another thing");
     declarations.push_back({leaf, *dtype, std::move(shape), elements * size_bytes(*dtype)});
   }
   if (declarations.size() > kMaxTensors) throw Error("input", "tensors", "a few", "many");
@@ -87,9 +93,9 @@ void decode_all(const Matrix& matrix) {
 void load(const Json& input, std::string_view data) {
   static const Folder folder;
   const auto config = read_quantization_config(ConfigReader(input, "input"));
-  const int64_t rows = input.at("rows").get<int64_t>();
-  const int64_t cols = input.at("cols").get<int64_t>();
-  if (rows < 1 || cols < 1 || rows > kMaxElements || cols > kMaxElements) return;
+  const int64_t rows = size_of(input.at("rows"));
+  const int64_t cols = size_of(input.at("cols"));
+  if (rows == 0 || cols == 0) return;
   write(folder.path / "model.safetensors", input.at("tensors"), data);
   const Checkpoint checkpoint = Checkpoint::open(folder.path);
   load_packed_matrix(checkpoint, config, "m", rows, cols, Elements::kHeaders);
