@@ -26,7 +26,8 @@ struct Q6K {
       for (int64_t i = 0; i < 32; ++i) {
         const int64_t col = run * 32 + i;
         const int code = (low_bytes[i] >> (r / 2 * 4) & 0x0F) | (high_bytes[i] >> (2 * r) & 3) << 4;
-        out[col] = f16_to_f32(scale) * static_cast<float>(scales[col / 16]) * static_cast<float>(code - 32);
+        const int8_t group_scale = scales[col / 16];
+        out[col] = f16_to_f32(scale) * static_cast<float>(group_scale) * static_cast<float>(code - 32);
       }
     }
   }
