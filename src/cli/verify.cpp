@@ -131,6 +131,12 @@ Row compare_values(const std::string& tensor, const std::vector<float>& want, co
   return row;
 }
 
+void check_shape_of(const SafetensorsFile& file, const TensorInfo& info, const TracedTensor& got) {
+  if (info.shape == got.shape) return;
+  throw Error(file.path(), tensor_item(info.name), fmt::format("shape {}", shape_text(got.shape)),
+              shape_text(info.shape));
+}
+
 // Where the slots of each token's K experts stand in ascending id. References have them in any order: some of
 // transformers' routers do not sort what they choose.
 std::vector<size_t> by_expert(const std::vector<int32_t>& ids, size_t top_k) {
@@ -160,33 +166,19 @@ struct Choice {
 
 void compare_choice(const SafetensorsFile& file, const Choice& choice, const TracedTensor& experts,
                     const TracedTensor& weights, double tolerance, std::vector<Row>& rows) {
-  const auto check_shape_of = [&](const TensorInfo& info) {
-    if (info.shape == experts.shape) return;
-    throw Error(file.path(), tensor_item(info.name), fmt::format("shape {}", shape_text(experts.shape)),
-                shape_text(info.shape));
-  };
   const auto top_k = static_cast<size_t>(experts.shape.back());
-  check_shape_of(*choice.ids);
+  check_shape_of(file, *choice.ids, experts);
   const std::vector<int32_t> wanted = read_ids(file, *choice.ids);
   const std::vector<size_t> wanted_order = by_expert(wanted, top_k);
   const std::vector<size_t> got_order = by_expert(experts.ids, top_k);
   if (choice.weights != nullptr) {
-    check_shape_of(*choice.weights);
+    check_shape_of(file, *choice.weights, weights);
     rows.push_back(compare_values(choice.weights->name,
                                   in_order(read_floats(file, *choice.weights), wanted_order),
                                   in_order(weights.values, got_order), tolerance));
   }
   rows.push_back(
       compare_ids(choice.ids->name, in_order(wanted, wanted_order), in_order(experts.ids, got_order)));
-}
-
-Row compare(const SafetensorsFile& file, const TensorInfo& info, const TracedTensor& got, double tolerance) {
-  if (info.shape != got.shape) {
-    throw Error(file.path(), tensor_item(info.name), fmt::format("shape {}", shape_text(got.shape)),
-                shape_text(info.shape));
-  }
-  return got.ids.empty() ? compare_values(info.name, read_floats(file, info), got.values, tolerance)
-                         : compare_ids(info.name, read_ids(file, info), got.ids);
 }
 
 std::optional<Row> compare_greedy(const LoadedModel& loaded, const SafetensorsFile& file) {
@@ -236,7 +228,8 @@ std::vector<Row> verify_all(const Options& o) {
       compare_choice(*file, {&info, weights_beside(*file, info)}, got->second, weights->second, o.tolerance,
                      rows);
     } else if (!name.ends_with(".weights") || ids_beside(*file, info) == nullptr) {
-      rows.push_back(compare(*file, info, got->second, o.tolerance));
+      check_shape_of(*file, info, got->second);
+      rows.push_back(compare_values(info.name, read_floats(*file, info), got->second.values, o.tolerance));
     }  // weights with ids beside them are compared with these
   }
   if (const auto greedy = compare_greedy(loaded, *file)) rows.push_back(*greedy);

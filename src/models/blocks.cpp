@@ -126,8 +126,6 @@ ExpertWeights bind_fused(Binder& b, int64_t experts, int64_t hidden, int64_t wid
   return weights;
 }
 
-}  // namespace
-
 std::unique_ptr<Experts> bind_experts(Binder b, int64_t experts, int64_t hidden, int64_t width,
                                       const ExpertNames& names) {
   if (b.has("experts.gate_up_proj")) return bind_fused(b, experts, hidden, width).build(b);
@@ -139,6 +137,14 @@ std::unique_ptr<Experts> bind_experts(Binder b, int64_t experts, int64_t hidden,
     weights.down.push_back(expert.matrix(names.down, hidden, width, Component::kExperts));
   }
   return std::move(weights).build(b);
+}
+
+}  // namespace
+
+SparseMoe SparseMoe::bind(Binder b, const ModelShape& s, const RoutingRule& rule, const ExpertNames& names) {
+  return {.gate = b.linear("gate", s.experts, s.hidden, false, Component::kRouter),
+          .rule = rule,
+          .experts = bind_experts(b, s.experts, s.hidden, s.expert_width, names)};
 }
 
 Linear bind_output(Binder& b, const Weight& embed_tokens, bool tied) {

@@ -57,6 +57,13 @@ struct GatedMlp {
   void visit_linears(const LinearVisitor& visit);
 };
 
+// The matrices of one expert, as a checkpoint calls them.
+struct ExpertNames {
+  const char* gate = "gate_proj";
+  const char* up = "up_proj";
+  const char* down = "down_proj";
+};
+
 // Routed experts, plus, where a family has it, a shared expert that every token passes through.
 struct SparseMoe {
   Linear gate;  // router, [E, D]
@@ -65,6 +72,11 @@ struct SparseMoe {
   std::optional<GatedMlp> shared_expert = std::nullopt;
   std::optional<Linear> shared_expert_gate = std::nullopt;  // [1, D]: its sigmoid scales the shared expert
 
+  // The router `gate` and the routed experts; a family adds its shared expert. Experts are stored one by one
+  // as experts.<e>.{gate,up,down}.weight, or all in one as experts.gate_up_proj [E, 2F, D] (each expert's
+  // gate rows, then its up rows) and experts.down_proj [E, D, F].
+  static SparseMoe bind(Binder b, const ModelShape& shape, const RoutingRule& rule,
+                        const ExpertNames& names = {});
   Tensor forward(Context& c, const Tensor& x, const Batch& batch, int layer) const;
   void visit_linears(const LinearVisitor& visit);
 };
@@ -76,18 +88,6 @@ Tensor attend(Context& c, const AttentionBlock& block, const Tensor& x, const Ba
 Tensor feed_forward(Context& c, const FeedForward& block, const Tensor& x, const Batch& batch, int layer);
 void visit_linears(AttentionBlock& block, const LinearVisitor& visit);
 void visit_linears(FeedForward& block, const LinearVisitor& visit);
-
-// The matrices of one expert, as a checkpoint calls them.
-struct ExpertNames {
-  const char* gate = "gate_proj";
-  const char* up = "up_proj";
-  const char* down = "down_proj";
-};
-
-// Experts stored one by one as experts.<e>.{gate,up,down}.weight, or all in one as experts.gate_up_proj
-// [E, 2F, D] (each expert's gate rows, then its up rows) and experts.down_proj [E, D, F].
-std::unique_ptr<Experts> bind_experts(Binder b, int64_t experts, int64_t hidden, int64_t width,
-                                      const ExpertNames& names = {});
 
 // The output matrix: lm_head.weight [V, D], or the embedding itself where the two are tied.
 Linear bind_output(Binder& b, const Weight& embed_tokens, bool tied);

@@ -27,11 +27,10 @@ void read_experts(const ConfigReader& config, int64_t dense_layers_absent, Model
 }
 
 SparseMoe bind_moe(Binder b, const ModelShape& s, const RoutingRule& rule) {
-  return {.gate = b.linear("gate", s.experts, s.hidden, false, Component::kRouter),
-          .rule = rule,
-          .experts = bind_experts(b, s.experts, s.hidden, s.expert_width),
-          .shared_expert = GatedMlp::bind(b.scope("shared_experts."), s.hidden, s.shared_width,
-                                          Component::kSharedExperts)};
+  SparseMoe moe = SparseMoe::bind(b, s, rule);
+  moe.shared_expert =
+      GatedMlp::bind(b.scope("shared_experts."), s.hidden, s.shared_width, Component::kSharedExperts);
+  return moe;
 }
 
 // n_group and topk_group; one group of all experts is no limit.

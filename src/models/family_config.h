@@ -16,7 +16,7 @@ namespace switchyard {
 inline constexpr int64_t kMaxLayers = 1024;
 inline constexpr int64_t kMaxWidth = 1 << 18;  // of the hidden size, of all heads together, of an expert
 inline constexpr int64_t kMaxVocab = 1 << 24;
-inline constexpr int64_t kMaxExperts = 1024;
+inline constexpr int64_t kMaxExperts = kMaxRoutedExperts;
 
 // What the family's transformers config class assumes for keys that config.json leaves out.
 struct FamilyDefaults {

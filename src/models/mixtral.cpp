@@ -23,13 +23,9 @@ std::unique_ptr<Model> make_mixtral(const ConfigReader& config, WeightSource& so
       decoder, source, backend, options, [&](Binder layer, size_t i) -> DecoderBlocks {
         auto self_attn =
             GroupedAttention::bind(layer.scope("self_attn."), s.hidden, grouped_attention(s, i), {});
-        Binder moe = layer.scope("block_sparse_moe.");
-        Linear gate = moe.linear("gate", s.experts, s.hidden, false, Component::kRouter);
         return {std::move(self_attn),
-                SparseMoe{.gate = std::move(gate),
-                          .rule = {.top_k = s.top_k, .normalize = true},
-                          .experts = bind_experts(moe, s.experts, s.hidden, s.expert_width,
-                                                  {.gate = "w1", .up = "w3", .down = "w2"})}};
+                SparseMoe::bind(layer.scope("block_sparse_moe."), s, {.top_k = s.top_k, .normalize = true},
+                                {.gate = "w1", .up = "w3", .down = "w2"})};
       });
 }
 

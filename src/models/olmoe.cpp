@@ -23,12 +23,8 @@ std::unique_ptr<Model> make_olmoe(const ConfigReader& config, WeightSource& sour
       decoder, source, backend, options, [&](Binder layer, size_t i) -> DecoderBlocks {
         auto self_attn =
             GroupedAttention::bind(layer.scope("self_attn."), s.hidden, grouped_attention(s, i), attention);
-        Binder mlp = layer.scope("mlp.");
-        Linear gate = mlp.linear("gate", s.experts, s.hidden, false, Component::kRouter);
-        return {std::move(self_attn),
-                SparseMoe{.gate = std::move(gate),
-                          .rule = {.top_k = s.top_k, .normalize = s.normalize_weights},
-                          .experts = bind_experts(mlp, s.experts, s.hidden, s.expert_width)}};
+        return {std::move(self_attn), SparseMoe::bind(layer.scope("mlp."), s,
+                                                      {.top_k = s.top_k, .normalize = s.normalize_weights})};
       });
 }
 

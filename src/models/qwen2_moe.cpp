@@ -23,21 +23,19 @@ std::unique_ptr<Model> make_qwen2_moe(const ConfigReader& config, WeightSource& 
   const AttentionParts attention{.qkv_bias = config.bool_or("qkv_bias", true)};
   config.finish(options.ignored_keys);
 
-  const auto bind_experts_of = [s](Binder b) {
-    return SparseMoe{
-        .gate = b.linear("gate", s.experts, s.hidden, false, Component::kRouter),
-        .rule = {.top_k = s.top_k, .normalize = s.normalize_weights},
-        .experts = bind_experts(b, s.experts, s.hidden, s.expert_width),
-        .shared_expert =
-            GatedMlp::bind(b.scope("shared_expert."), s.hidden, s.shared_width, Component::kSharedExperts),
-        .shared_expert_gate = b.linear("shared_expert_gate", 1, s.hidden, false, Component::kSharedExperts)};
+  const auto bind_moe = [&s](Binder b) {
+    SparseMoe moe = SparseMoe::bind(b, s, {.top_k = s.top_k, .normalize = s.normalize_weights});
+    moe.shared_expert =
+        GatedMlp::bind(b.scope("shared_expert."), s.hidden, s.shared_width, Component::kSharedExperts);
+    moe.shared_expert_gate = b.linear("shared_expert_gate", 1, s.hidden, false, Component::kSharedExperts);
+    return moe;
   };
   return std::make_unique<Decoder>(
       decoder, source, backend, options, [&](Binder layer, size_t i) -> DecoderBlocks {
         Binder mlp = layer.scope("mlp.");
         auto self_attn =
             GroupedAttention::bind(layer.scope("self_attn."), s.hidden, grouped_attention(s, i), attention);
-        if (s.layers[i].experts > 0) return {std::move(self_attn), bind_experts_of(mlp)};
+        if (s.layers[i].experts > 0) return {std::move(self_attn), bind_moe(mlp)};
         return {std::move(self_attn), GatedMlp::bind(mlp, s.hidden, dense_width, Component::kDense)};
       });
 }

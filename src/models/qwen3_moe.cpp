@@ -32,11 +32,8 @@ std::unique_ptr<Model> make_qwen3_moe(const ConfigReader& config, WeightSource& 
         if (s.layers[i].experts == 0) {
           return {std::move(self_attn), GatedMlp::bind(mlp, s.hidden, dense_width, Component::kDense)};
         }
-        Linear gate = mlp.linear("gate", s.experts, s.hidden, false, Component::kRouter);
         return {std::move(self_attn),
-                SparseMoe{.gate = std::move(gate),
-                          .rule = {.top_k = s.top_k, .normalize = s.normalize_weights},
-                          .experts = bind_experts(mlp, s.experts, s.hidden, s.expert_width)}};
+                SparseMoe::bind(mlp, s, {.top_k = s.top_k, .normalize = s.normalize_weights})};
       });
 }
 

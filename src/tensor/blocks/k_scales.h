@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "tensor/dtype.h"
+
 namespace switchyard::blocks {
 
 struct KScales {
@@ -21,5 +23,23 @@ struct KScales {
     return static_cast<float>((bytes[group + 4] >> 4) | (bytes[group] >> 6) << 4);
   }
 };
+
+// A block's 256 values, with `scale` and `minimum` binary16:
+//   out[i] = scale * scales.scale(g) * code[i] - minimum * scales.minimum(g),   g = i / 32
+// `codes`: the lower 4 bits of each code, 32 bytes for two groups, the even one in the lower halves.
+// `high(g, i)`: what stands above them in column i of group g.
+template <typename High>
+void decode_k_groups(uint16_t scale, uint16_t minimum, const KScales& scales, const uint8_t* codes, High high,
+                     float* out) {
+  for (int64_t g = 0; g < KScales::kGroups; ++g) {
+    const float d = f16_to_f32(scale) * scales.scale(g);
+    const float m = f16_to_f32(minimum) * scales.minimum(g);
+    const uint8_t* bytes = codes + g / 2 * 32;
+    for (int64_t i = 0; i < 32; ++i) {
+      const int low = g % 2 == 0 ? bytes[i] & 0x0F : bytes[i] >> 4;
+      out[g * 32 + i] = d * static_cast<float>(low | high(g, i) << 4) - m;
+    }
+  }
+}
 
 }  // namespace switchyard::blocks

@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "tensor/blocks/k_scales.h"
-#include "tensor/dtype.h"
 
 namespace switchyard::blocks {
 
@@ -17,15 +16,8 @@ struct Q4K {
   uint8_t codes[kCols / 2];  // 32 bytes for two groups: the even one in the lower halves
 
   void decode(float* out) const {
-    for (int64_t g = 0; g < KScales::kGroups; ++g) {
-      const float d = f16_to_f32(scale) * scales.scale(g);
-      const float m = f16_to_f32(minimum) * scales.minimum(g);
-      const uint8_t* bytes = codes + g / 2 * 32;
-      for (int64_t i = 0; i < 32; ++i) {
-        const int code = g % 2 == 0 ? bytes[i] & 0x0F : bytes[i] >> 4;
-        out[g * 32 + i] = d * static_cast<float>(code) - m;
-      }
-    }
+    decode_k_groups(
+        scale, minimum, scales, codes, [](int64_t, int64_t) { return 0; }, out);
   }
 };
 static_assert(sizeof(Q4K) == 144);

@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "tensor/blocks/k_scales.h"
-#include "tensor/dtype.h"
 
 namespace switchyard::blocks {
 
@@ -18,15 +17,8 @@ struct Q5K {
   uint8_t codes[kCols / 2];  // 32 bytes for two groups: the even one in the lower halves
 
   void decode(float* out) const {
-    for (int64_t g = 0; g < KScales::kGroups; ++g) {
-      const float d = f16_to_f32(scale) * scales.scale(g);
-      const float m = f16_to_f32(minimum) * scales.minimum(g);
-      const uint8_t* bytes = codes + g / 2 * 32;
-      for (int64_t i = 0; i < 32; ++i) {
-        const int low = g % 2 == 0 ? bytes[i] & 0x0F : bytes[i] >> 4;
-        out[g * 32 + i] = d * static_cast<float>(low | (high[i] >> g & 1) << 4) - m;
-      }
-    }
+    decode_k_groups(
+        scale, minimum, scales, codes, [this](int64_t g, int64_t i) { return high[i] >> g & 1; }, out);
   }
 };
 static_assert(sizeof(Q5K) == 176);
