@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "tensor/blocks/block_format.h"
+#include "tensor/panels.h"
 
 namespace switchyard {
 namespace {
@@ -66,6 +67,20 @@ void decode_blocks(const BlockFormat& f, const std::byte* row, int64_t begin, in
   }
 }
 
+void decode_panels(const Matrix& m, int64_t row, int64_t begin, int64_t count, float* out) {
+  const int64_t panel = panel_bytes(m.format, m.cols);
+  const int64_t block = panel / panel_blocks(m.cols);
+  const auto* data = static_cast<const std::byte*>(m.data) + row / kPanelRows * panel;
+  for (int64_t done = 0; done < count;) {
+    const int64_t col = begin + done;
+    const PanelGroup group = read_panel_group(m.format, data + col / kPanelCols * block, row % kPanelRows);
+    const int64_t taken = std::min(kPanelCols - col % kPanelCols, count - done);
+    for (int64_t i = 0; i < taken; ++i)
+      out[done + i] = panel_value(m.format, group, col % kPanelCols + i);
+    done += taken;
+  }
+}
+
 }  // namespace
 
 std::string_view name(MatrixFormat format) {
@@ -79,6 +94,10 @@ std::string_view name(MatrixFormat format) {
       return "int8";
     case MatrixFormat::kInt4Groups:
       return "int4";
+    case MatrixFormat::kInt8Panels:
+      return "int8 panels";
+    case MatrixFormat::kInt4Panels:
+      return "int4 panels";
     default:
       return "";
   }
@@ -97,13 +116,15 @@ int64_t row_bytes(const Matrix& matrix) {
     case MatrixFormat::kInt4Groups:
       return (matrix.cols + 1) / 2;
     default:
-      return 0;
+      SY_CHECK(false, "one row of {}", name(matrix.format));
   }
 }
 
 void decode_row(const Matrix& matrix, int64_t row, int64_t begin, int64_t count, float* out) {
   if (matrix.is_plain()) {
     convert_to_f32(matrix.dtype, row_data(matrix, row) + begin * size_bytes(matrix.dtype), count, out);
+  } else if (is_panels(matrix.format)) {
+    decode_panels(matrix, row, begin, count, out);
   } else if (const BlockFormat* blocks = find_block_format(matrix.format)) {
     decode_blocks(*blocks, row_data(matrix, row), begin, count, out);
   } else {

@@ -22,6 +22,10 @@ enum class MatrixFormat : uint8_t {
   kInt8Groups,    // one unsigned code a byte
   kInt4Groups,    // two unsigned codes a byte, the lower column in the lower half; rows start at a byte
 
+  // 16 rows together, for dot products of bytes; see panels.h.
+  kInt8Panels,
+  kInt4Panels,
+
   // Blocks along the columns that hold their own scales; see blocks/<format>.h.
   kQ8_0,
   kQ4_0,
@@ -59,7 +63,7 @@ struct Matrix {
   bool is_plain() const { return format == MatrixFormat::kPlain; }
 };
 
-// Bytes of one row of `data`: of the codes alone, or of the blocks.
+// Bytes of one row of `data`: of the codes alone, or of the blocks. Not for panels, which have no row alone.
 int64_t row_bytes(const Matrix& matrix);
 
 // out[i] = element [row, begin + i] of a matrix in host memory, i < count.
@@ -70,7 +74,7 @@ struct PackedMatrix {
   MatrixFormat format;
   int64_t rows;
   int64_t cols;
-  Tensor data = {};             // bytes: rows * row_bytes
+  Tensor data = {};             // bytes: [rows, row_bytes], or [panels, panel_bytes]
   Tensor scales = {};           // [row groups, groups] or absent: a block format
   Tensor zeros = {};            // uint8, as scales, or absent
   Tensor group_of_column = {};  // int32 [cols] or absent

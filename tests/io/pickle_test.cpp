@@ -73,7 +73,7 @@ TEST(Pickle, ReadsTheTree) {
 }
 
 TEST(Pickle, SetsOneItemAndIgnoresTheMetadataOfModules) {
-  const std::string metadata = "}" + text("_metadata") + "}" + text("") + "}ss";
+  const std::string metadata = std::string("}") + text("_metadata") + "}" + text("") + "}ss";
   const std::string pickle = kProto + pickled::kOrderedDict + text("a") + "Ns" + metadata + "b.";
   const Pickle tree = parse(pickle);
   EXPECT_EQ(describe(tree.root()), "a dictionary of 1");

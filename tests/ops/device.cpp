@@ -45,6 +45,10 @@ uint8_t* Device::bytes(const std::vector<uint8_t>& values) {
   return static_cast<uint8_t*>(place(values.data(), static_cast<int64_t>(values.size()), 1));
 }
 
+uint8_t* Device::blocks(const std::vector<uint8_t>& values) {
+  return static_cast<uint8_t*>(place(values.data(), static_cast<int64_t>(values.size()), 2));
+}
+
 void* Device::weights(const std::vector<float>& values, DType dtype) {
   if (dtype == DType::kF32) return floats(values);
   SY_CHECK(dtype == DType::kF16 || dtype == DType::kBF16, "a weight of {}", name(dtype));

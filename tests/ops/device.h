@@ -25,6 +25,7 @@ class Device {
   float* floats(const std::vector<float>& values);
   int32_t* ints(const std::vector<int32_t>& values);
   uint8_t* bytes(const std::vector<uint8_t>& values);
+  uint8_t* blocks(const std::vector<uint8_t>& values);  // aligned to the 16-bit scales among them
   // `values` rounded to `dtype`.
   void* weights(const std::vector<float>& values, DType dtype);
   Matrix matrix(const std::vector<float>& values, int64_t rows, int64_t cols, DType dtype);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cpu/activations.h"
 #include "ops/device.h"
 
 namespace switchyard {
@@ -30,6 +31,7 @@ struct OpCase {
   // each output has the same number of values for every row.
   bool rows_independent;
   std::function<std::vector<Output>(Device&, Rows)> run;
+  Activations activations = Activations::kFloat32;  // of the backends that it is run on
 };
 
 // float32 rounds each of n additions of terms up to 1 in size by 2^-24 of the partial sum, which for terms of
@@ -46,6 +48,7 @@ std::vector<OpCase> row_cases();
 std::vector<OpCase> linear_cases();
 std::vector<OpCase> expert_cases();
 std::vector<OpCase> packed_cases();
+std::vector<OpCase> rounded_cases();
 std::vector<OpCase> attention_cases();
 std::vector<OpCase> routing_cases();
 

@@ -17,25 +17,28 @@ struct BackendUnderTest {
   std::unique_ptr<Backend> backend;
 };
 
-// Every backend that must pass the table. A new device is one more entry.
-const std::vector<BackendUnderTest>& backends_under_test() {
-  static const std::vector<BackendUnderTest> all = [] {
-    std::vector<BackendUnderTest> list;
-    for (const Isa isa : isas_of_machine()) {
-      for (const int threads : {1, 2, 3}) {
-        const CpuOptions options{threads, isa};
-        list.push_back({"cpu " + std::string(name(isa)), std::make_unique<CpuBackend>(options)});
-      }
+std::vector<BackendUnderTest> make_backends(Activations activations) {
+  std::vector<BackendUnderTest> list;
+  for (const Isa isa : isas_of_machine()) {
+    for (const int threads : {1, 2, 3}) {
+      const CpuOptions options{threads, isa, activations};
+      list.push_back({"cpu " + std::string(name(isa)), std::make_unique<CpuBackend>(options)});
     }
-    return list;
-  }();
-  return all;
+  }
+  return list;
+}
+
+// Every backend that must pass a case. A new device is one more entry.
+const std::vector<BackendUnderTest>& backends_for(const OpCase& op) {
+  static const std::vector<BackendUnderTest> exact = make_backends(Activations::kFloat32);
+  static const std::vector<BackendUnderTest> rounded = make_backends(Activations::kRounded);
+  return op.activations == Activations::kRounded ? rounded : exact;
 }
 
 std::vector<OpCase> all_cases() {
   std::vector<OpCase> all;
-  for (const auto& part :
-       {row_cases(), linear_cases(), expert_cases(), packed_cases(), attention_cases(), routing_cases()})
+  for (const auto& part : {row_cases(), linear_cases(), expert_cases(), packed_cases(), rounded_cases(),
+                           attention_cases(), routing_cases()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }
@@ -86,10 +89,10 @@ class OpTable : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(OpTable, AgreesWithTheReference) {
   const OpCase& op = GetParam();
-  ReferenceBackend reference;
+  ReferenceBackend reference(op.activations);
   const std::vector<Output> want = run(op, reference, {0, op.rows});
   std::set<std::string> seen;
-  for (const BackendUnderTest& tested : backends_under_test()) {
+  for (const BackendUnderTest& tested : backends_for(op)) {
     if (!seen.insert(tested.bits).second) continue;  // the next test shows that it gives the same
     SCOPED_TRACE(tested.backend->description());
     expect_close(run(op, *tested.backend, {0, op.rows}), want);
@@ -100,7 +103,7 @@ TEST_P(OpTable, AgreesWithTheReference) {
 TEST_P(OpTable, SameBitsForAnyThreads) {
   const OpCase& op = GetParam();
   std::map<std::string, std::vector<Output>> first;
-  for (const BackendUnderTest& tested : backends_under_test()) {
+  for (const BackendUnderTest& tested : backends_for(op)) {
     SCOPED_TRACE(tested.backend->description());
     std::vector<Output> outputs = run(op, *tested.backend, {0, op.rows});
     const auto [it, is_first] = first.emplace(tested.bits, outputs);
@@ -117,7 +120,7 @@ TEST_P(RowOpTable, SameBitsForAnyBatch) {
   for (const int64_t row : {int64_t{0}, op.rows / 3, op.rows - 1}) {
     if (row >= 0 && row < op.rows) parts.push_back({row, row + 1});
   }
-  for (const BackendUnderTest& tested : backends_under_test()) {
+  for (const BackendUnderTest& tested : backends_for(op)) {
     SCOPED_TRACE(tested.backend->description());
     const std::vector<Output> whole = run(op, *tested.backend, {0, op.rows});
     for (const Rows& rows : parts) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace switchyard {
 namespace {
@@ -18,6 +19,10 @@ double f8_value(uint8_t code) {
   return (code & 0x80) != 0 ? -size : size;
 }
 
+bool has_4_bits(MatrixFormat format) {
+  return format == MatrixFormat::kInt4Groups || format == MatrixFormat::kInt4Panels;
+}
+
 struct Parts {
   std::vector<uint8_t> codes;  // one a byte, row-major
   std::vector<float> scales;
@@ -29,7 +34,7 @@ Parts random_parts(const Packing& p, int64_t rows, int64_t cols, int64_t row_gro
                    uint32_t seed) {
   std::mt19937 random(seed);
   const bool is_float = p.format == MatrixFormat::kF8E4M3Groups;
-  const uint32_t top = p.format == MatrixFormat::kInt4Groups ? 16 : 256;
+  const uint32_t top = has_4_bits(p.format) ? 16 : 256;
   Parts parts;
   for (int64_t i = 0; i < rows * cols; ++i) {
     uint32_t code = random() % top;
@@ -63,6 +68,26 @@ std::vector<uint8_t> packed_rows(const Parts& parts, MatrixFormat format, int64_
   return bytes;
 }
 
+// The bytes of panels (tensor/panels.h): blocks of 16 rows and 32 columns, codes then scales.
+std::vector<uint8_t> panel_rows(const Parts& parts, MatrixFormat format, int64_t rows, int64_t cols) {
+  const bool is_int8 = format == MatrixFormat::kInt8Panels;
+  const int64_t code_bytes = is_int8 ? 512 : 256;
+  const int64_t blocks = ceil_div(cols, 32);
+  std::vector<uint8_t> bytes(static_cast<size_t>(ceil_div(rows, 16) * blocks * (code_bytes + 32)), 0);
+  for (int64_t i = 0; i < rows * cols; ++i) {
+    const int64_t row = i / cols;
+    const int64_t col = i % cols;
+    const int64_t block = (row / 16 * blocks + col / 32) * (code_bytes + 32);
+    const int64_t k = col % 32;
+    const int64_t place = block + (is_int8 ? k / 4 : k / 8) * 64 + row % 16 * 4 + k % 4;
+    const int shift = !is_int8 && k % 8 >= 4 ? 4 : 0;
+    bytes[static_cast<size_t>(place)] |= static_cast<uint8_t>(parts.codes[static_cast<size_t>(i)] << shift);
+    const uint16_t scale = f32_to_f16(parts.scales[static_cast<size_t>(row * blocks + col / 32)]);
+    std::memcpy(bytes.data() + block + code_bytes + row % 16 * 2, &scale, sizeof scale);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 const std::vector<Packing>& packings() {
@@ -78,6 +103,8 @@ const std::vector<Packing>& packings() {
       {"fp8_odd_blocks", kF8E4M3Groups, 7, 5, DType::kBF16, false, false},
       {"fp8_rows", kF8E4M3Groups, 1, 0, DType::kF32, false, false},
       {"fp8_whole", kF8E4M3Groups, 0, 0, DType::kBF16, false, false},
+      {"int8_panels", kInt8Panels, 1, 32, DType::kF16, false, false},
+      {"int4_panels", kInt4Panels, 1, 32, DType::kF16, false, false},
   };
   return all;
 }
@@ -89,7 +116,7 @@ PackedPair packed_pair(Device& device, const Packing& packing, int64_t rows, int
   const int64_t groups = ceil_div(cols, p.cols_per_group);
   const Parts parts = random_parts(p, rows, cols, ceil_div(rows, p.rows_per_group), groups, seed);
   const bool is_float = p.format == MatrixFormat::kF8E4M3Groups;
-  const uint8_t middle = is_float ? 0 : p.format == MatrixFormat::kInt4Groups ? 8 : 128;
+  const uint8_t middle = is_float ? 0 : has_4_bits(p.format) ? 8 : 128;
 
   PackedPair pair;
   for (int64_t i = 0; i < rows * cols; ++i) {
@@ -100,6 +127,13 @@ PackedPair packed_pair(Device& device, const Packing& packing, int64_t rows, int
     pair.values.push_back(static_cast<float>(parts.scales[group] * value));
   }
   pair.plain = device.matrix(pair.values, rows, cols, DType::kF32);
+  if (is_panel_packing(p)) {
+    pair.packed = {.data = device.blocks(panel_rows(parts, p.format, rows, cols)),
+                   .rows = rows,
+                   .cols = cols,
+                   .format = p.format};
+    return pair;
+  }
   pair.packed = {.data = device.bytes(packed_rows(parts, p.format, rows, cols)),
                  .rows = rows,
                  .cols = cols,

@@ -18,7 +18,7 @@ struct Packing {
   bool any_order;  // a group for each column
 };
 
-// Every format with groups, by rows, columns, blocks and in any order.
+// Every format with groups, by rows, columns, blocks and in any order, and panels.
 const std::vector<Packing>& packings();
 
 struct PackedPair {
@@ -26,6 +26,10 @@ struct PackedPair {
   Matrix plain;
   std::vector<float> values;  // row-major
 };
+
+constexpr bool is_panel_packing(const Packing& packing) {
+  return packing.format == MatrixFormat::kInt8Panels || packing.format == MatrixFormat::kInt4Panels;
+}
 
 // Random codes, scales and zero points; values in [-1, 1].
 PackedPair packed_pair(Device& device, const Packing& packing, int64_t rows, int64_t cols, uint32_t seed);

@@ -35,6 +35,7 @@ Isa checked_isa(std::optional<Isa> wanted) {
 const Kernels& kernels_of(Isa isa) {
   SY_CHECK(machine_has(isa), "kernels for {}", name(isa));
 #if defined(__x86_64__)
+  if (isa == Isa::kAvx512Dot) return kAvx512DotKernels;
   if (isa == Isa::kAvx512) return kAvx512Kernels;
   if (isa == Isa::kAvx2) return kAvx2Kernels;
 #endif
@@ -42,11 +43,14 @@ const Kernels& kernels_of(Isa isa) {
 }
 
 CpuBackend::CpuBackend(const CpuOptions& options)
-    : kernels_(kernels_of(checked_isa(options.isa))), pool_(checked_threads(options.threads)) {}
+    : ReferenceBackend(options.activations),
+      kernels_(kernels_of(checked_isa(options.isa))),
+      pool_(checked_threads(options.threads)) {}
 
 std::string CpuBackend::description() const {
   const int threads = pool_.threads();
-  return fmt::format("cpu ({}, {} thread{})", name(isa()), threads, threads == 1 ? "" : "s");
+  return fmt::format("cpu ({}, {} thread{}{})", name(isa()), threads, threads == 1 ? "" : "s",
+                     activations() == Activations::kRounded ? ", rounded activations" : "");
 }
 
 void CpuBackend::embedding(const EmbeddingArgs& a) {

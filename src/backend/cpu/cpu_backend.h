@@ -9,6 +9,7 @@
 
 #include "backend/cpu/isa.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/product.h"
 #include "backend/cpu/reference.h"
 #include "base/thread_pool.h"
 
@@ -17,6 +18,7 @@ namespace switchyard {
 struct CpuOptions {
   int threads = 0;         // including the caller; 0: usable_cpus()
   std::optional<Isa> isa;  // none: the fastest that the machine has
+  Activations activations = Activations::kFloat32;
 };
 
 // Neighbouring rows of a step that belong to one sequence, at positions that follow each other.
@@ -58,10 +60,12 @@ class CpuBackend : public ReferenceBackend {
 
   // cpu_backend_linear.cpp
   void linear(const LinearArgs&) override;
-  void linear_backward_input(const LinearBackwardInputArgs&) override;
-  void linear_backward_weight(const LinearBackwardWeightArgs&) override;
   void head_linear(const HeadLinearArgs&) override;
   void expert_linear(const ExpertLinearArgs&) override;
+
+  // cpu_backend_gradients.cpp
+  void linear_backward_input(const LinearBackwardInputArgs&) override;
+  void linear_backward_weight(const LinearBackwardWeightArgs&) override;
   void expert_linear_backward_input(const ExpertLinearBackwardInputArgs&) override;
   void expert_linear_backward_weight(const ExpertLinearBackwardWeightArgs&) override;
 
@@ -72,6 +76,13 @@ class CpuBackend : public ReferenceBackend {
   // Calls f(task) for every task, on several threads where the work is worth it.
   template <typename F>
   void for_tasks(int64_t tasks, double nanoseconds_per_task, F&& f);
+  // The rows of x [rows, cols] as the kernels for a weight take them. What is rounded is gone with the next
+  // call.
+  ProductForm form_of(const Matrix& weight) const;
+  ProductRows product_rows(const float* x, int64_t rows, int64_t cols, ProductForms forms);
+  // Rows [row, row + rows) of a product, outputs [n, n + features); out: [.., weight.rows] of row 0.
+  void multiply(const ProductRows& x, int64_t row, int64_t rows, const Matrix& weight, int64_t n,
+                int64_t features, const float* bias, float* out) const;
   // The experts that own rows, ascending.
   const std::vector<int32_t>& busy_experts(const int32_t* offsets, int64_t experts);
   // The step cut into pieces of up to `max_rows` rows.
@@ -82,6 +93,10 @@ class CpuBackend : public ReferenceBackend {
   std::mutex fault_mutex_;  // route's rows may record faults at the same time
   // Kept from call to call, so that a decode step allocates nothing.
   std::vector<int32_t> busy_experts_;
+  std::vector<int8_t> rounded_codes_;
+  std::vector<float> rounded_scales_;
+  std::vector<int32_t> rounded_sums_;
+  std::vector<uint16_t> rounded_bf16_;
   std::vector<AttentionRows> attention_tiles_;
 };
 

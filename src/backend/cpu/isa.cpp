@@ -7,7 +7,7 @@
 namespace switchyard {
 namespace {
 
-constexpr Isa kAll[] = {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512};
+constexpr Isa kAll[] = {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Dot};
 
 #if defined(__x86_64__)
 bool machine_has_f16c() {
@@ -30,6 +30,8 @@ std::string_view name(Isa isa) {
       return "avx2";
     case Isa::kAvx512:
       return "avx512";
+    case Isa::kAvx512Dot:
+      return "avx512dot";
   }
   return "?";
 }
@@ -40,8 +42,10 @@ bool machine_has(Isa isa) {
   // These ask whether the system saves the wide registers, too.
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && machine_has_f16c();
   if (isa == Isa::kAvx2) return avx2;
-  return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  if (isa == Isa::kAvx512) return avx512;
+  return avx512 && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
 #else
   return false;
 #endif

@@ -7,6 +7,8 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/isa.h"
+#include "backend/cpu/rounded_rows.h"
+#include "tensor/panels.h"
 
 namespace switchyard {
 
@@ -18,6 +20,32 @@ struct DotBlock {
   int64_t tokens;
   const void* weight;  // [weight_rows, k]
   DType weight_dtype;
+  int64_t weight_stride;
+  int64_t weight_rows;
+  int64_t k;
+  const float* bias;  // [weight_rows] or null
+  float* out;         // [tokens, weight_rows]
+  int64_t out_stride;
+};
+
+// The same with rounded activations and a weight in panels, from the first row of a panel on.
+struct PanelDot {
+  RoundedRows x;  // groups: as many as the panels have blocks
+  int64_t tokens;
+  const void* panels;
+  MatrixFormat format;
+  int64_t weight_rows;
+  const float* bias;  // [weight_rows] or null
+  float* out;         // [tokens, weight_rows]
+  int64_t out_stride;
+};
+
+// The same of bfloat16 activations and weights.
+struct Bf16Dot {
+  const uint16_t* x;  // [tokens, k]
+  int64_t x_stride;
+  int64_t tokens;
+  const uint16_t* weight;  // [weight_rows, k]
   int64_t weight_stride;
   int64_t weight_rows;
   int64_t k;
@@ -62,6 +90,13 @@ struct Kernels {
 
   void (*dot)(const DotBlock&);
   void (*outer)(const OuterBlock&);
+  // Rows [begin, end) of x [rows, cols].
+  void (*round_rows)(const float* x, int64_t cols, const RoundedRows& out, int64_t begin, int64_t end);
+  void (*panel_dot)(const PanelDot&);
+  // Null where the processor has no such products. round_bf16: elements [begin, end), to nearest, ties to
+  // even.
+  void (*dot_bf16)(const Bf16Dot&);
+  void (*round_bf16)(const float* x, int64_t begin, int64_t end, uint16_t* out);
 
   // One row of [heads, A]. cosines and sines: [A/2] of the row's position, the sign of `direction` included.
   void (*rotate_halves)(const float* x, const float* cosines, const float* sines, int64_t heads,
@@ -99,7 +134,8 @@ constexpr int64_t attention_scratch_floats(int64_t queries, int64_t head_dim, in
 const Kernels& kernels_of(Isa isa);  // the machine must have it
 
 extern const Kernels kGenericKernels;
-extern const Kernels kAvx2Kernels;    // x86-64 only
-extern const Kernels kAvx512Kernels;  // x86-64 only
+extern const Kernels kAvx2Kernels;       // x86-64 only
+extern const Kernels kAvx512Kernels;     // x86-64 only
+extern const Kernels kAvx512DotKernels;  // x86-64 only
 
 }  // namespace switchyard

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <vector>
 
+#include "backend/cpu/rounded_rows.h"
 #include "base/error.h"
+#include "tensor/panels.h"
 
 namespace switchyard {
 namespace {
@@ -36,6 +38,24 @@ float element(const void* data, DType dtype, int64_t i) {
   float value = 0;
   convert_to_f32(dtype, static_cast<const std::byte*>(data) + i * size_bytes(dtype), 1, &value);
   return value;
+}
+
+// A row as rounded_rows.h says.
+std::vector<float> rounded_row(const float* x, int64_t cols) {
+  std::vector<float> out(x, x + cols);
+  for (int64_t begin = 0; begin < cols; begin += kRoundedGroup) {
+    const int64_t end = std::min(begin + kRoundedGroup, cols);
+    float largest = 0;
+    bool finite = true;
+    for (int64_t i = begin; i < end; ++i) {
+      largest = std::max(largest, std::abs(x[i]));
+      finite = finite && std::isfinite(x[i]);
+    }
+    const float inverse = largest < 0x1p-100f ? 0.0f : 127.0f / largest;
+    for (int64_t i = begin; i < end; ++i)
+      out[static_cast<size_t>(i)] = finite ? std::nearbyint(x[i] * inverse) * (largest / 127.0f) : NAN;
+  }
+  return out;
 }
 
 // Pointers may be null when there is nothing to copy, which memcpy does not allow.
@@ -184,6 +204,12 @@ void ReferenceBackend::copy_columns(const CopyColumnsArgs& a) {
 void ReferenceBackend::linear(const LinearArgs& a) {
   const int64_t N = a.weight.rows;
   const int64_t K = a.weight.cols;
+  const bool rounded = activations_ == Activations::kRounded && is_panels(a.weight.format);
+  std::vector<std::vector<float>> x;
+  for (int64_t t = 0; t < a.rows; ++t) {
+    const float* from = a.x + t * K;
+    x.push_back(rounded ? rounded_row(from, K) : std::vector<float>(from, from + K));
+  }
   std::vector<float> row(static_cast<size_t>(K));
   for (int64_t n = 0; n < N; ++n) {
     decode_row(a.weight, n, 0, K, row.data());
@@ -191,7 +217,8 @@ void ReferenceBackend::linear(const LinearArgs& a) {
       double sum = 0;
       if (a.bias != nullptr) sum += element(a.bias, a.bias_dtype, n);
       for (int64_t k = 0; k < K; ++k)
-        sum += static_cast<double>(a.x[t * K + k]) * row[static_cast<size_t>(k)];
+        sum += static_cast<double>(x[static_cast<size_t>(t)][static_cast<size_t>(k)]) *
+               row[static_cast<size_t>(k)];
       a.out[t * N + n] = static_cast<float>(sum);
     }
   }

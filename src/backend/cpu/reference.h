@@ -3,12 +3,16 @@
 #pragma once
 
 #include "backend/backend.h"
+#include "backend/cpu/activations.h"
 #include "backend/cpu/host_memory.h"
 
 namespace switchyard {
 
 class ReferenceBackend : public Backend {
  public:
+  explicit ReferenceBackend(Activations activations = Activations::kFloat32) : activations_(activations) {}
+  Activations activations() const { return activations_; }
+
   std::string description() const override { return "cpu reference"; }
   Memory& memory() override { return memory_; }
 
@@ -66,6 +70,7 @@ class ReferenceBackend : public Backend {
   void fail_route(const RouteArgs& args, int64_t row);
 
  private:
+  Activations activations_;
   HostMemory memory_;
   std::optional<RoutingFault> routing_fault_;
 };

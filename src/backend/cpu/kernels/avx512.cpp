@@ -1,6 +1,6 @@
 // The kernels for AVX-512.
-#include "backend/cpu/kernels/vec_avx512.h"
-// The kernels are written in terms of the Vec above.
+#include "backend/cpu/kernels/ints_avx512.h"
+// The kernels are written in terms of the Vec and the Ints above.
 #include "backend/cpu/kernels/table.h"
 
 namespace switchyard {

@@ -5,6 +5,8 @@
 #include "backend/cpu/kernels/dot.h"
 #include "backend/cpu/kernels/elementwise.h"
 #include "backend/cpu/kernels/outer.h"
+#include "backend/cpu/kernels/panel_dot.h"
+#include "backend/cpu/kernels/round_rows.h"
 #include "backend/cpu/kernels/route.h"
 
 namespace switchyard {
@@ -21,6 +23,10 @@ constexpr Kernels make_kernels(Isa isa) {
           .combine = combine,
           .dot = dot,
           .outer = outer,
+          .round_rows = round_rows,
+          .panel_dot = panel_dot,
+          .dot_bf16 = nullptr,
+          .round_bf16 = nullptr,
           .rotate_halves = rotate_halves,
           .rotate_interleaved = rotate_interleaved,
           .attention = attention,

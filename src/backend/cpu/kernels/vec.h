@@ -2,7 +2,7 @@
 //
 //   Vec                       kLanes float32 lanes; kAccumulators and kOuterRows x kOuterVecs, the sums that
 //                             fit into the registers next to the operands; kDotTokens, at least 4, the tokens
-//                             of the tallest tile in dot.h
+//                             of the tallest tile in dot.h; kPanelTokens, the same in panel_dot.h
 //   Vec::load, store          kLanes elements of float, Bf16 or F16, aligned to the element at most
 //   Vec::load_first(p, n)     the first n < kLanes elements, zero in the lanes after them; reads nothing else
 //   a.store_first(p, n)       writes n elements and nothing else

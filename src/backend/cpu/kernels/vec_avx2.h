@@ -11,7 +11,8 @@ namespace {
 struct Vec {
   static constexpr int kLanes = 8;
   static constexpr int kAccumulators = 12;  // of 16 registers
-  static constexpr int kDotTokens = 4;      // 6 x 2 has half the speed of 4 x 3 on Zen 5
+  static constexpr int kPanelTokens = 4;
+  static constexpr int kDotTokens = 4;  // 6 x 2 has half the speed of 4 x 3 on Zen 5
   static constexpr int kOuterRows = 6;
   static constexpr int kOuterVecs = 2;
 

@@ -12,6 +12,7 @@ struct Vec {
   static constexpr int kLanes = 16;
   static constexpr int kAccumulators = 24;  // of 32 registers
   static constexpr int kDotTokens = 6;
+  static constexpr int kPanelTokens = 8;
   static constexpr int kOuterRows = 6;
   static constexpr int kOuterVecs = 4;
 

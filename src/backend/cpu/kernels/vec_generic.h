@@ -13,6 +13,7 @@ struct Vec {
   static constexpr int kLanes = 4;
   static constexpr int kAccumulators = 12;  // of 16 registers, or more
   static constexpr int kDotTokens = 4;
+  static constexpr int kPanelTokens = 2;
   static constexpr int kOuterRows = 4;
   static constexpr int kOuterVecs = 2;
 
